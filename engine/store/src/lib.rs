@@ -1,1 +1,29 @@
-//! (purpose)
+//! Content-addressed blobs and the records about them, in one directory shared by workspaces and processes.
+//!
+//! A blob is found by the BLAKE3 digest of its bytes, a record by a digest that its writer computed. Blobs are
+//! verified on every read; a record may be lost but never lies, because the blobs a record names are stored before
+//! it. The store knows nothing of targets, stages or tiles, and it never reads the clock except to judge whether a
+//! file's modification time can be trusted.
+//!
+//! ```text
+//! VERSION                 format of this directory, one line
+//! records.sqlite          action, target, run records, small blobs, pack index, stat cache (SQLite in WAL mode)
+//! cas/ab/cdef…            one large blob a file, read-only, named by its digest
+//! packs/ab/cdef…          many small blobs end to end, indexed by records.sqlite
+//! locks/abc               advisory locks of action keys, by their first 12 bits
+//! ```
+
+mod blob_file;
+mod digest;
+mod fault;
+mod key_lock;
+mod records;
+mod stat_cache;
+mod store_directory;
+
+pub use digest::{Digest, DigestFault, KeyBuilder};
+pub use fault::{BlobMiss, StoreFault};
+pub use key_lock::KeyLock;
+pub use records::{RecordKind, RunEntry};
+pub use stat_cache::{FileStamp, SourceRead};
+pub use store_directory::{Batch, Store, StoreReport};

@@ -1,0 +1,345 @@
+//! The database of records: small values under digests, the index of packs, the stat cache's rows, the runs.
+//!
+//! Every value carries a version byte and a checksum, so that a damaged or foreign row is a miss. A damaged database
+//! file is set aside and replaced by an empty one: records can all be made again.
+
+use std::fs;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::stat_cache::StatEntry;
+use crate::{Digest, StoreFault, key_lock};
+
+/// The families of records; each has its own keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordKind {
+    /// What a stage gave, by its deep key.
+    Action,
+    /// What a target gave, by its shallow key.
+    Target,
+}
+
+impl RecordKind {
+    fn number(self) -> i64 {
+        match self {
+            RecordKind::Action => 1,
+            RecordKind::Target => 2,
+        }
+    }
+}
+
+/// One past run, newest runs having the highest number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEntry {
+    /// The run's number, counted from 1 in this store.
+    pub number: i64,
+    /// What the run's writer stored.
+    pub value: Vec<u8>,
+}
+
+/// Where a blob kept inside the database or a pack lies.
+pub(crate) enum SmallBlob {
+    Inline(Vec<u8>),
+    Packed { pack: Digest, offset: u64, length: usize },
+}
+
+/// Where one blob lies in a pack.
+pub(crate) struct PackedRow {
+    pub(crate) digest: Digest,
+    pub(crate) offset: u64,
+    pub(crate) length: usize,
+}
+
+/// Everything one transaction adds.
+#[derive(Default)]
+pub(crate) struct Additions<'a> {
+    pub(crate) inline: Vec<(Digest, &'a [u8])>,
+    pub(crate) packed: Vec<(Digest, Vec<PackedRow>)>,
+    pub(crate) records: Vec<(RecordKind, Digest, &'a [u8])>,
+    pub(crate) stats: Vec<StatEntry>,
+}
+
+pub(crate) struct Records {
+    path: Utf8PathBuf,
+    locks: Utf8PathBuf,
+    connection: Mutex<Connection>,
+    set_aside: Mutex<Vec<Utf8PathBuf>>,
+}
+
+const SCHEMA_VERSION: i64 = 1;
+const SCHEMA: &str = "
+    PRAGMA journal_mode = WAL;
+    CREATE TABLE IF NOT EXISTS record (kind INTEGER, key BLOB, value BLOB, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS small_blob (digest BLOB PRIMARY KEY, bytes BLOB);
+    CREATE TABLE IF NOT EXISTS packed_blob (digest BLOB PRIMARY KEY, pack BLOB, offset INTEGER, length INTEGER) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS stat (path TEXT PRIMARY KEY, entry BLOB) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS run (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB);
+    PRAGMA user_version = 1;
+";
+
+impl Records {
+    pub(crate) fn open(path: &Utf8Path, locks: &Utf8Path) -> Result<Records, StoreFault> {
+        let set_aside = Mutex::new(Vec::new());
+        let connection = match connect(path, locks) {
+            Ok(connection) => connection,
+            Err(error) if is_corruption(&error) => {
+                let _guard = key_lock::lock_file(locks, "open")?;
+                lock(&set_aside).push(move_aside(path)?);
+                create(path).map_err(|error| fault("create the records", path, &error))?
+            }
+            Err(error) => return Err(fault("open the records", path, &error)),
+        };
+        Ok(Records {
+            path: path.to_owned(),
+            locks: locks.to_owned(),
+            connection: Mutex::new(connection),
+            set_aside,
+        })
+    }
+
+    /// The damaged database files that were replaced since the last call.
+    pub(crate) fn take_set_aside(&self) -> Vec<Utf8PathBuf> {
+        std::mem::take(&mut lock(&self.set_aside))
+    }
+
+    pub(crate) fn get(&self, kind: RecordKind, key: &Digest) -> Result<Option<Vec<u8>>, StoreFault> {
+        self.with("read a record", |connection| {
+            connection
+                .prepare_cached("SELECT value FROM record WHERE kind = ?1 AND key = ?2")?
+                .query_row(params![kind.number(), key.as_bytes()], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    pub(crate) fn remove(&self, kind: RecordKind, key: &Digest) -> Result<(), StoreFault> {
+        self.with("remove a record", |connection| {
+            connection
+                .prepare_cached("DELETE FROM record WHERE kind = ?1 AND key = ?2")?
+                .execute(params![kind.number(), key.as_bytes()])
+                .map(|_| ())
+        })
+    }
+
+    pub(crate) fn small_blob(&self, digest: &Digest) -> Result<Option<SmallBlob>, StoreFault> {
+        self.with("read a small blob", |connection| {
+            let inline = connection
+                .prepare_cached("SELECT bytes FROM small_blob WHERE digest = ?1")?
+                .query_row(params![digest.as_bytes()], |row| Ok(SmallBlob::Inline(row.get(0)?)))
+                .optional()?;
+            if inline.is_some() {
+                return Ok(inline);
+            }
+            connection
+                .prepare_cached("SELECT pack, offset, length FROM packed_blob WHERE digest = ?1")?
+                .query_row(params![digest.as_bytes()], |row| {
+                    Ok(SmallBlob::Packed {
+                        pack: Digest::from_bytes(row.get(0)?),
+                        offset: row.get::<_, i64>(1)? as u64,
+                        length: row.get::<_, i64>(2)? as usize,
+                    })
+                })
+                .optional()
+        })
+    }
+
+    /// Whether a small blob is listed; says nothing about its bytes.
+    pub(crate) fn lists_small_blob(&self, digest: &Digest) -> Result<bool, StoreFault> {
+        self.with("look up a small blob", |connection| {
+            connection
+                .prepare_cached(
+                    "SELECT EXISTS (SELECT 1 FROM small_blob WHERE digest = ?1)
+                         OR EXISTS (SELECT 1 FROM packed_blob WHERE digest = ?1)",
+                )?
+                .query_row(params![digest.as_bytes()], |row| row.get(0))
+        })
+    }
+
+    pub(crate) fn remove_small_blob(&self, digest: &Digest) -> Result<(), StoreFault> {
+        self.with("remove a small blob", |connection| {
+            connection.execute("DELETE FROM small_blob WHERE digest = ?1", params![digest.as_bytes()])?;
+            connection.execute("DELETE FROM packed_blob WHERE digest = ?1", params![digest.as_bytes()])?;
+            Ok(())
+        })
+    }
+
+    pub(crate) fn stat(&self, path: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+        self.with("read the stat cache", |connection| {
+            connection
+                .prepare_cached("SELECT entry FROM stat WHERE path = ?1")?
+                .query_row(params![path], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    pub(crate) fn add(&self, additions: &Additions<'_>) -> Result<(), StoreFault> {
+        let stats = additions
+            .stats
+            .iter()
+            .map(|entry| Ok((entry.path.as_str(), encode(&entry.row)?)))
+            .collect::<Result<Vec<_>, StoreFault>>()?;
+        self.with("write records", |connection| {
+            let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            insert(&transaction, additions, &stats)?;
+            transaction.commit()
+        })
+    }
+
+    pub(crate) fn add_run(&self, value: &[u8]) -> Result<i64, StoreFault> {
+        self.with("write a run record", |connection| {
+            connection.execute("INSERT INTO run (value) VALUES (?1)", params![value])?;
+            Ok(connection.last_insert_rowid())
+        })
+    }
+
+    pub(crate) fn runs(&self, limit: u32) -> Result<Vec<RunEntry>, StoreFault> {
+        self.with("read the run records", |connection| {
+            connection
+                .prepare_cached("SELECT number, value FROM run ORDER BY number DESC LIMIT ?1")?
+                .query_map(params![limit], |row| {
+                    Ok(RunEntry { number: row.get(0)?, value: row.get(1)? })
+                })?
+                .collect()
+        })
+    }
+
+    /// Runs `operation`; when it finds the database damaged, replaces the database and runs it once more.
+    fn with<T>(
+        &self,
+        name: &'static str,
+        operation: impl Fn(&mut Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreFault> {
+        let mut connection = lock(&self.connection);
+        match operation(&mut connection) {
+            Err(error) if is_corruption(&error) => {
+                self.replace(&mut connection)?;
+                operation(&mut connection)
+            }
+            other => other,
+        }
+        .map_err(|error| fault(name, &self.path, &error))
+    }
+
+    fn replace(&self, connection: &mut Connection) -> Result<(), StoreFault> {
+        let _guard = key_lock::lock_file(&self.locks, "open")?;
+        lock(&self.set_aside).push(move_aside(&self.path)?);
+        *connection = create(&self.path).map_err(|error| fault("create the records", &self.path, &error))?;
+        Ok(())
+    }
+}
+
+fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Vec<u8>)]) -> rusqlite::Result<()> {
+    for (digest, bytes) in &additions.inline {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO small_blob (digest, bytes) VALUES (?1, ?2)")?
+            .execute(params![digest.as_bytes(), bytes])?;
+    }
+    for (pack, rows) in &additions.packed {
+        for row in rows {
+            connection
+                .prepare_cached("INSERT OR REPLACE INTO packed_blob (digest, pack, offset, length) VALUES (?1, ?2, ?3, ?4)")?
+                .execute(params![row.digest.as_bytes(), pack.as_bytes(), row.offset as i64, row.length as i64])?;
+        }
+    }
+    for (kind, key, value) in &additions.records {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO record (kind, key, value) VALUES (?1, ?2, ?3)")?
+            .execute(params![kind.number(), key.as_bytes(), value])?;
+    }
+    for (path, entry) in stats {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?
+            .execute(params![path, entry])?;
+    }
+    Ok(())
+}
+
+fn connect(path: &Utf8Path, locks: &Utf8Path) -> rusqlite::Result<Connection> {
+    if path.exists() {
+        let connection = open_file(path)?;
+        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        if version == SCHEMA_VERSION {
+            return Ok(connection);
+        }
+    }
+    // Two processes that both find no database create it one after the other; without the lock, switching to WAL
+    // fails in one of them. An error here shows up again in `create`, with SQLite's words.
+    let _guard = key_lock::lock_file(locks, "open").ok();
+    create(path)
+}
+
+fn create(path: &Utf8Path) -> rusqlite::Result<Connection> {
+    let connection = open_file(path)?;
+    connection.execute_batch(SCHEMA)?;
+    Ok(connection)
+}
+
+fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(Duration::from_secs(30))?;
+    connection.set_prepared_statement_cache_capacity(32);
+    // Without a checkpoint at every exit a build that wrote little ends at once; the next writers do it at 1,000 pages.
+    connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    // In WAL mode NORMAL can lose the last transactions at a power cut, never at a kill, and never damages the file.
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    Ok(connection)
+}
+
+fn is_corruption(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+/// Renames the database away. The database goes first: what remains of it is then no valid log of a new one.
+fn move_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StoreFault> {
+    let aside = (1..)
+        .map(|number| Utf8PathBuf::from(format!("{path}.damaged-{number}")))
+        .find(|candidate| !candidate.exists())
+        .unwrap_or_else(|| Utf8PathBuf::from(format!("{path}.damaged")));
+    fs::rename(path, &aside).map_err(|error| StoreFault::file("set aside", path, &error))?;
+    for suffix in ["-wal", "-shm"] {
+        let extra = Utf8PathBuf::from(format!("{path}{suffix}"));
+        if let Err(error) = fs::remove_file(&extra)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            return Err(StoreFault::file("remove", &extra, &error));
+        }
+    }
+    Ok(aside)
+}
+
+fn fault(operation: &'static str, path: &Utf8Path, error: &rusqlite::Error) -> StoreFault {
+    StoreFault::Records { operation, path: path.to_owned(), message: error.to_string() }
+}
+
+/// A panic of another thread leaves no half-made state behind these locks, so poisoning is ignored.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const VALUE_VERSION: u8 = 1;
+const CHECKSUM_BYTES: usize = 8;
+
+/// Version byte, the first 8 bytes of the payload's digest, payload (postcard).
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreFault> {
+    let payload = postcard::to_stdvec(value).map_err(|error| StoreFault::Encoding {
+        what: "a record",
+        message: error.to_string(),
+    })?;
+    let mut bytes = Vec::with_capacity(1 + CHECKSUM_BYTES + payload.len());
+    bytes.push(VALUE_VERSION);
+    bytes.extend_from_slice(&Digest::of(&payload).as_bytes()[..CHECKSUM_BYTES]);
+    bytes.extend_from_slice(&payload);
+    Ok(bytes)
+}
+
+/// The value, or `None` when the bytes are damaged or of another version.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (version, rest) = bytes.split_first()?;
+    let (checksum, payload) = rest.split_at_checked(CHECKSUM_BYTES)?;
+    let intact = *version == VALUE_VERSION && checksum == &Digest::of(payload).as_bytes()[..CHECKSUM_BYTES];
+    intact.then(|| postcard::from_bytes(payload).ok()).flatten()
+}

@@ -1,0 +1,355 @@
+//! The store: a directory opened by this process.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::records::{self, Additions, PackedRow, Records, SmallBlob, lock};
+use crate::stat_cache::{self, StatEntry, StatRow};
+use crate::{BlobMiss, Digest, FileStamp, KeyBuilder, KeyLock, RecordKind, RunEntry, SourceRead, StoreFault, blob_file, key_lock};
+
+/// The text of the version file. A change of the directory's format changes it.
+const VERSION: &str = "ipubuild store 1\n";
+/// Blobs of at least this many bytes are files of their own; smaller ones cost less in a pack or in the database.
+const LARGE_BYTES: usize = 64 * 1024;
+/// At least this many small blobs written together become one pack.
+const PACK_BLOBS: usize = 16;
+
+/// An open store; shared by threads, and its directory by processes.
+pub struct Store {
+    root: Utf8PathBuf,
+    records: Records,
+    stats: Mutex<BTreeMap<String, StatRow>>,
+    reports: Mutex<Vec<StoreReport>>,
+}
+
+/// Something the user should hear although the build goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreReport {
+    /// A blob was damaged or could not be read; its producer runs again.
+    Blob(BlobMiss),
+    /// The database was damaged and replaced by an empty one; the old file lies here.
+    RecordsSetAside(Utf8PathBuf),
+    /// A record was damaged and counts as missing.
+    Record {
+        /// Which family.
+        kind: RecordKind,
+        /// The record's key.
+        key: Digest,
+    },
+}
+
+impl std::fmt::Display for StoreReport {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            StoreReport::Blob(miss) => write!(formatter, "{miss}; it is made again"),
+            StoreReport::RecordsSetAside(path) => {
+                write!(formatter, "the store's records were damaged and start empty; the old file is {path}")
+            }
+            StoreReport::Record { key, .. } => {
+                write!(formatter, "record {} is damaged; it is made again", key.short())
+            }
+        }
+    }
+}
+
+/// Blobs and records written together: the blobs first, then all records in one transaction.
+#[derive(Clone, Default)]
+pub struct Batch {
+    blobs: BTreeMap<Digest, Arc<[u8]>>,
+    records: BTreeMap<(RecordKind, Digest), Vec<u8>>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// Adds a blob and returns its digest.
+    pub fn blob(&mut self, bytes: Arc<[u8]>) -> Digest {
+        let digest = Digest::of(&bytes);
+        self.blob_with_digest(digest, bytes);
+        digest
+    }
+
+    /// Adds a blob whose digest the caller has just computed.
+    pub fn blob_with_digest(&mut self, digest: Digest, bytes: Arc<[u8]>) {
+        self.bytes += bytes.len();
+        self.blobs.insert(digest, bytes);
+    }
+
+    /// Adds a record.
+    pub fn record<T: Serialize>(&mut self, kind: RecordKind, key: Digest, value: &T) -> Result<(), StoreFault> {
+        self.records.insert((kind, key), records::encode(value)?);
+        Ok(())
+    }
+
+    /// The bytes of a blob in this batch.
+    pub fn find_blob(&self, digest: &Digest) -> Option<Arc<[u8]>> {
+        self.blobs.get(digest).cloned()
+    }
+
+    /// A record in this batch.
+    pub fn find_record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
+        self.records.get(&(kind, *key)).and_then(|bytes| records::decode(bytes))
+    }
+
+    /// Forgets a record; whether it was there.
+    pub fn remove_record(&mut self, kind: RecordKind, key: &Digest) -> bool {
+        self.records.remove(&(kind, *key)).is_some()
+    }
+
+    /// Number of blobs and records.
+    pub fn len(&self) -> usize {
+        self.blobs.len() + self.records.len()
+    }
+
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of all blobs added.
+    pub fn blob_bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Store {
+    /// Opens the store in `root`, creating it when there is none.
+    pub fn open(root: &Utf8Path) -> Result<Store, StoreFault> {
+        std::fs::create_dir_all(root).map_err(|error| StoreFault::file("create the store", root, &error))?;
+        check_version(root)?;
+        let records = Records::open(&root.join("records.sqlite"), &root.join("locks"))?;
+        Ok(Store { root: root.to_owned(), records, stats: Mutex::default(), reports: Mutex::default() })
+    }
+
+    /// The store's directory.
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// Stores one blob.
+    pub fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreFault> {
+        let mut batch = Batch::default();
+        let digest = batch.blob(Arc::from(bytes));
+        self.commit(&batch)?;
+        Ok(digest)
+    }
+
+    /// Stores many blobs, the small ones as one pack; digests in the order of `blobs`.
+    pub fn put_pack(&self, blobs: Vec<Arc<[u8]>>) -> Result<Vec<Digest>, StoreFault> {
+        let mut batch = Batch::default();
+        let digests = blobs.into_iter().map(|bytes| batch.blob(bytes)).collect();
+        self.commit(&batch)?;
+        Ok(digests)
+    }
+
+    /// Writes `batch`: blobs, then records. A process killed in between leaves blobs that nothing names.
+    pub fn commit(&self, batch: &Batch) -> Result<(), StoreFault> {
+        let mut additions = Additions::default();
+        let small = self.write_large(batch)?;
+        if small.len() >= PACK_BLOBS {
+            additions.packed.push(self.write_pack(&small)?);
+        } else {
+            additions.inline.extend(small);
+        }
+        additions.records.extend(batch.records.iter().map(|((kind, key), value)| (*kind, *key, &value[..])));
+        let stats = std::mem::take(&mut *lock(&self.stats));
+        additions.stats.extend(stats.into_iter().map(|(path, row)| StatEntry { path, row }));
+        let nothing = additions.inline.is_empty()
+            && additions.packed.is_empty()
+            && additions.records.is_empty()
+            && additions.stats.is_empty();
+        if nothing { Ok(()) } else { self.records.add(&additions) }
+    }
+
+    /// The bytes of `digest`, verified. A damaged blob is removed and reported, so that its producer can replace it.
+    pub fn blob(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
+        self.find_blob(digest).inspect_err(|miss| {
+            if !matches!(miss, BlobMiss::Absent { .. }) {
+                lock(&self.reports).push(StoreReport::Blob(miss.clone()));
+            }
+        })
+    }
+
+    /// Whether the store lists `digest`, without reading its bytes.
+    pub fn lists_blob(&self, digest: &Digest) -> Result<bool, StoreFault> {
+        Ok(self.large_place(digest).exists() || self.records.lists_small_blob(digest)?)
+    }
+
+    /// The record under `key`, `None` when there is none, it is damaged or it has another version.
+    pub fn record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Result<Option<T>, StoreFault> {
+        let Some(bytes) = self.records.get(kind, key)? else { return Ok(None) };
+        let value = records::decode(&bytes);
+        if value.is_none() {
+            lock(&self.reports).push(StoreReport::Record { kind, key: *key });
+        }
+        Ok(value)
+    }
+
+    /// Stores one record; the blobs it names must be stored before.
+    pub fn put_record<T: Serialize>(&self, kind: RecordKind, key: Digest, value: &T) -> Result<(), StoreFault> {
+        let mut batch = Batch::default();
+        batch.record(kind, key, value)?;
+        self.commit(&batch)
+    }
+
+    /// Forgets a record.
+    pub fn remove_record(&self, kind: RecordKind, key: &Digest) -> Result<(), StoreFault> {
+        self.records.remove(kind, key)
+    }
+
+    /// Adds a run record and returns its number.
+    pub fn add_run(&self, value: &[u8]) -> Result<i64, StoreFault> {
+        self.records.add_run(value)
+    }
+
+    /// The newest `limit` runs, newest first.
+    pub fn runs(&self, limit: u32) -> Result<Vec<RunEntry>, StoreFault> {
+        self.records.runs(limit)
+    }
+
+    /// Digest of the file at the absolute `path`, read only when its stamp is new or cannot be trusted. What is learnt
+    /// is written by the next [`Store::commit`].
+    pub fn source_digest(&self, path: &Utf8Path) -> Result<SourceRead, StoreFault> {
+        let Some(metadata) = stat_cache::stamp_of(path)? else { return Ok(SourceRead::Absent) };
+        if !metadata.is_file() {
+            return Ok(SourceRead::NotAFile);
+        }
+        let stamp = FileStamp::of(&metadata);
+        if let Some(row) = self.stat_row(path)?
+            && stat_cache::is_trusted(&row, &stamp)
+        {
+            return Ok(SourceRead::Found(row.digest));
+        }
+        let Some(row) = stat_cache::measure(path)? else { return Ok(SourceRead::Absent) };
+        lock(&self.stats).insert(path.to_string(), row);
+        Ok(SourceRead::Found(row.digest))
+    }
+
+    /// Waits until no other holder works on `key`.
+    pub fn lock_key(&self, key: &Digest) -> Result<KeyLock, StoreFault> {
+        key_lock::lock(&self.root.join("locks"), key)
+    }
+
+    /// Waits for the named lock of this store, as for a device.
+    pub fn lock_name(&self, name: &str) -> Result<KeyLock, StoreFault> {
+        key_lock::lock_file(&self.root.join("locks"), &format!("name-{name}"))
+    }
+
+    /// What happened since the last call that the user should hear.
+    pub fn take_reports(&self) -> Vec<StoreReport> {
+        let set_aside = self.records.take_set_aside().into_iter().map(StoreReport::RecordsSetAside);
+        set_aside.chain(std::mem::take(&mut *lock(&self.reports))).collect()
+    }
+
+    fn stat_row(&self, path: &Utf8Path) -> Result<Option<StatRow>, StoreFault> {
+        if let Some(row) = lock(&self.stats).get(path.as_str()) {
+            return Ok(Some(*row));
+        }
+        Ok(self.records.stat(path.as_str())?.and_then(|bytes| records::decode(&bytes)))
+    }
+
+    fn large_place(&self, digest: &Digest) -> Utf8PathBuf {
+        blob_file::place_of(&self.root.join("cas"), digest)
+    }
+
+    fn pack_place(&self, digest: &Digest) -> Utf8PathBuf {
+        blob_file::place_of(&self.root.join("packs"), digest)
+    }
+
+    /// Writes the large blobs that are not there and returns the small ones that are not there.
+    fn write_large<'a>(&self, batch: &'a Batch) -> Result<Vec<(Digest, &'a [u8])>, StoreFault> {
+        let mut small = Vec::new();
+        for (digest, bytes) in &batch.blobs {
+            if bytes.len() < LARGE_BYTES {
+                if !self.records.lists_small_blob(digest)? {
+                    small.push((*digest, &bytes[..]));
+                }
+                continue;
+            }
+            let place = self.large_place(digest);
+            if !blob_file::has_size(&place, bytes.len()) {
+                blob_file::write_whole(&place, &[bytes])?;
+            }
+        }
+        Ok(small)
+    }
+
+    /// A pack is named by the digests in it, so that two processes with the same blobs write the same file.
+    fn write_pack(&self, blobs: &[(Digest, &[u8])]) -> Result<(Digest, Vec<PackedRow>), StoreFault> {
+        let mut name = KeyBuilder::new("pack");
+        let mut rows = Vec::with_capacity(blobs.len());
+        let mut offset = 0;
+        for (digest, bytes) in blobs {
+            name.digest(digest);
+            rows.push(PackedRow { digest: *digest, offset, length: bytes.len() });
+            offset += bytes.len() as u64;
+        }
+        let pack = name.finish();
+        let chunks: Vec<&[u8]> = blobs.iter().map(|(_, bytes)| *bytes).collect();
+        blob_file::write_whole(&self.pack_place(&pack), &[&chunks.concat()])?;
+        Ok((pack, rows))
+    }
+
+    fn find_blob(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
+        let unreadable = |fault| BlobMiss::Unreadable { digest: *digest, fault };
+        match self.records.small_blob(digest).map_err(unreadable)? {
+            Some(SmallBlob::Inline(bytes)) => self.verified_small(digest, bytes, "the database".to_owned()),
+            Some(SmallBlob::Packed { pack, offset, length }) => {
+                let place = self.pack_place(&pack);
+                match blob_file::read_range(&place, offset, length) {
+                    Ok(Some(bytes)) => self.verified_small(digest, bytes, place.to_string()),
+                    Ok(None) => {
+                        self.records.remove_small_blob(digest).map_err(unreadable)?;
+                        Err(BlobMiss::Absent { digest: *digest })
+                    }
+                    Err(fault) => {
+                        self.records.remove_small_blob(digest).map_err(unreadable)?;
+                        Err(unreadable(fault))
+                    }
+                }
+            }
+            None => self.find_large(digest),
+        }
+    }
+
+    fn verified_small(&self, digest: &Digest, bytes: Vec<u8>, place: String) -> Result<Vec<u8>, BlobMiss> {
+        let found = Digest::of(&bytes);
+        if found == *digest {
+            return Ok(bytes);
+        }
+        self.records
+            .remove_small_blob(digest)
+            .map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?;
+        Err(BlobMiss::Corrupt { digest: *digest, place, found })
+    }
+
+    fn find_large(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
+        let place = self.large_place(digest);
+        let bytes = blob_file::read_whole(&place)
+            .inspect_err(|_| blob_file::discard(&place))
+            .map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?
+            .ok_or(BlobMiss::Absent { digest: *digest })?;
+        let found = Digest::of(&bytes);
+        if found == *digest {
+            return Ok(bytes);
+        }
+        blob_file::discard(&place);
+        Err(BlobMiss::Corrupt { digest: *digest, place: place.to_string(), found })
+    }
+}
+
+fn check_version(root: &Utf8Path) -> Result<(), StoreFault> {
+    let path = root.join("VERSION");
+    match blob_file::read_whole(&path)? {
+        None => blob_file::write_whole(&path, &[VERSION.as_bytes()]),
+        Some(found) if found == VERSION.as_bytes() => Ok(()),
+        Some(found) => Err(StoreFault::Version {
+            path: root.to_owned(),
+            found: String::from_utf8_lossy(&found).trim_end().to_owned(),
+            expected: VERSION.trim_end().to_owned(),
+        }),
+    }
+}
