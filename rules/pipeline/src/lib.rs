@@ -1,1 +1,2 @@
-//! (purpose)
+//! The stage queries.
+pub mod tensor;
