@@ -1,0 +1,359 @@
+//! Names of targets, of a sweep's points, and of the artifacts inside them; parsed once, here.
+//!
+//! ```text
+//! label   = ["@" repository] "//" [package] [":" target] | ":" target
+//!           then at most one "[" key "=" value {"," key "=" value} "]"
+//!           then at most one "[" stage ["/" index] "]"
+//! pattern = label | ["@" repository] "//" [package "/"] "..."
+//! ```
+//!
+//! `//a/b` is `//a/b:b`. Names are made of letters, digits and `_ - . +`; a package is names joined by `/`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A package: a directory with a BUILD.toml, in the workspace or in an embedded repository.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PackageName {
+    /// Empty for the workspace itself, else the name after `@`.
+    pub repository: String,
+    /// Path below the repository's root, `/` between names; empty for the root package.
+    pub path: String,
+}
+
+impl PackageName {
+    /// The package `path` of the workspace itself.
+    pub fn in_workspace(path: &str) -> PackageName {
+        PackageName { repository: String::new(), path: path.to_owned() }
+    }
+}
+
+impl fmt::Display for PackageName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.repository.is_empty() {
+            write!(formatter, "@{}", self.repository)?;
+        }
+        write!(formatter, "//{}", self.path)
+    }
+}
+
+/// One stage's artifact of a target: `[schedules/3]`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StageName {
+    /// The stage.
+    pub stage: String,
+    /// Which of several, as in `3` or `2.14`.
+    pub index: Option<String>,
+}
+
+impl fmt::Display for StageName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "[{}", self.stage)?;
+        if let Some(index) = &self.index {
+            write!(formatter, "/{index}")?;
+        }
+        write!(formatter, "]")
+    }
+}
+
+/// The name of a target, or of a point or an artifact of it. Displayed in full: `//nets:mlp[tiles=64][schedules/3]`.
+///
+/// As a field of a rule's schema it deserialises from a label relative to the declaring package and makes the named
+/// target a dependency (see [`crate::Schema`]).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Label {
+    package: PackageName,
+    name: String,
+    point: BTreeMap<String, String>,
+    stage: Option<StageName>,
+}
+
+/// Text that is not a label or a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LabelFault {
+    /// The whole text.
+    pub text: String,
+    /// 1-based character column of the first character that does not fit.
+    pub column: usize,
+    /// What could stand there.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for LabelFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "`{}` is not a label: expected {} at column {}", self.text, self.expected, self.column)
+    }
+}
+
+impl std::error::Error for LabelFault {}
+
+impl Label {
+    /// The label of a target.
+    pub fn new(package: PackageName, name: &str) -> Label {
+        Label { package, name: name.to_owned(), point: BTreeMap::new(), stage: None }
+    }
+
+    /// Parses `text` as it stands in `package`.
+    pub fn parse(text: &str, package: &PackageName) -> Result<Label, LabelFault> {
+        match Pattern::parse(text, package)? {
+            Pattern::One(label) => Ok(label),
+            Pattern::Below(_) => Err(LabelFault {
+                text: text.to_owned(),
+                column: text.chars().count().saturating_sub(2),
+                expected: "one target instead of a pattern",
+            }),
+        }
+    }
+
+    /// The package that declares the target.
+    pub fn package(&self) -> &PackageName {
+        &self.package
+    }
+
+    /// The target's name in its package.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The sweep point's keys and values, empty when none is named.
+    pub fn point(&self) -> &BTreeMap<String, String> {
+        &self.point
+    }
+
+    /// The artifact named, if one is.
+    pub fn stage(&self) -> Option<&StageName> {
+        self.stage.as_ref()
+    }
+
+    /// This label without point and artifact.
+    pub fn target(&self) -> Label {
+        Label::new(self.package.clone(), &self.name)
+    }
+
+    /// This label naming an artifact of the target.
+    pub fn with_stage(&self, stage: &str, index: Option<&str>) -> Label {
+        let stage = StageName { stage: stage.to_owned(), index: index.map(str::to_owned) };
+        Label { stage: Some(stage), ..self.clone() }
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}", self.package, self.name)?;
+        for (number, (key, value)) in self.point.iter().enumerate() {
+            write!(formatter, "{}{key}={value}", if number == 0 { "[" } else { "," })?;
+        }
+        if !self.point.is_empty() {
+            write!(formatter, "]")?;
+        }
+        self.stage.iter().try_for_each(|stage| write!(formatter, "{stage}"))
+    }
+}
+
+impl Serialize for Label {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The name by which [`crate::Schema`] recognises a label while reading a declaration.
+pub(crate) const LABEL_MARK: &str = "$ipubuild::label";
+
+impl<'de> Deserialize<'de> for Label {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Label, D::Error> {
+        struct Text;
+        impl<'de> serde::de::Visitor<'de> for Text {
+            type Value = String;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a label")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<String, E> {
+                Ok(text.to_owned())
+            }
+
+            fn visit_newtype_struct<D: Deserializer<'de>>(self, deserializer: D) -> Result<String, D::Error> {
+                deserializer.deserialize_str(self)
+            }
+        }
+        let text = deserializer.deserialize_newtype_struct(LABEL_MARK, Text)?;
+        Label::parse(&text, &PackageName::in_workspace("")).map_err(serde::de::Error::custom)
+    }
+}
+
+/// One target, or all targets below a package.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pattern {
+    /// Exactly this one.
+    One(Label),
+    /// Every target of this package and of the packages below it: `//nets/...`.
+    Below(PackageName),
+}
+
+impl Pattern {
+    /// Parses `text` as it stands in `package`.
+    pub fn parse(text: &str, package: &PackageName) -> Result<Pattern, LabelFault> {
+        Parser { text, characters: text.chars().collect(), at: 0 }.pattern(package)
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pattern::One(label) => label.fmt(formatter),
+            Pattern::Below(package) if package.path.is_empty() => write!(formatter, "{package}..."),
+            Pattern::Below(package) => write!(formatter, "{package}/..."),
+        }
+    }
+}
+
+/// Whether `character` may be in the name of a package, target, key or stage.
+pub(crate) fn is_name_character(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "_-.+".contains(character)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    characters: Vec<char>,
+    at: usize,
+}
+
+impl Parser<'_> {
+    fn pattern(mut self, package: &PackageName) -> Result<Pattern, LabelFault> {
+        if self.eat(':') {
+            return self.rest_of_label(package.clone());
+        }
+        let repository = if self.eat('@') { self.name("a repository name")? } else { package.repository.clone() };
+        // A label that starts with `//` inside an embedded repository names a target of that repository.
+        if !(self.eat('/') && self.eat('/')) {
+            return Err(self.fault("`//`, `@` or `:`"));
+        }
+        let (path, below) = self.package_path()?;
+        let package = PackageName { repository, path };
+        if below {
+            return self.end(Pattern::Below(package));
+        }
+        if self.eat(':') {
+            return self.rest_of_label(package);
+        }
+        let Some(name) = package.path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned) else {
+            return Err(self.fault("a package or `:`"));
+        };
+        self.brackets(Label::new(package, &name))
+    }
+
+    /// Names joined by `/`; true when the last of them is `...`.
+    fn package_path(&mut self) -> Result<(String, bool), LabelFault> {
+        let mut names: Vec<String> = Vec::new();
+        if matches!(self.peek(), None | Some(':' | '[')) {
+            return Ok((String::new(), false));
+        }
+        loop {
+            let start = self.at;
+            let name = self.run();
+            match name.as_str() {
+                "..." => return Ok((names.join("/"), true)),
+                "" | "." | ".." => return Err(self.fault_at(start, "a package name")),
+                _ => names.push(name),
+            }
+            if !self.eat('/') {
+                return Ok((names.join("/"), false));
+            }
+        }
+    }
+
+    fn rest_of_label(mut self, package: PackageName) -> Result<Pattern, LabelFault> {
+        let name = self.name("a target name")?;
+        self.brackets(Label::new(package, &name))
+    }
+
+    fn brackets(mut self, mut label: Label) -> Result<Pattern, LabelFault> {
+        if self.peek() == Some('[') && self.is_point() {
+            label.point = self.point()?;
+        }
+        if self.eat('[') {
+            let stage = self.name("a stage")?;
+            let index = if self.eat('/') { Some(self.name("an index")?) } else { None };
+            self.need(']', "`]`")?;
+            label.stage = Some(StageName { stage, index });
+        }
+        self.end(Pattern::One(label))
+    }
+
+    /// Whether the bracket here holds `key=value`.
+    fn is_point(&self) -> bool {
+        self.characters[self.at..].iter().take_while(|character| **character != ']').any(|character| *character == '=')
+    }
+
+    fn point(&mut self) -> Result<BTreeMap<String, String>, LabelFault> {
+        let mut point = BTreeMap::new();
+        self.need('[', "`[`")?;
+        loop {
+            let start = self.at;
+            let key = self.name("a key")?;
+            self.need('=', "`=`")?;
+            let value = self.name("a value")?;
+            if point.insert(key, value).is_some() {
+                return Err(self.fault_at(start, "a key that was not given before"));
+            }
+            if self.eat(']') {
+                return Ok(point);
+            }
+            self.need(',', "`,` or `]`")?;
+        }
+    }
+
+    fn end(self, pattern: Pattern) -> Result<Pattern, LabelFault> {
+        match self.peek() {
+            None => Ok(pattern),
+            Some(_) => Err(self.fault(match pattern {
+                Pattern::Below(_) => "nothing after `...`",
+                Pattern::One(Label { stage: Some(_), .. }) => "nothing after the stage",
+                Pattern::One(_) => "a name character, `:` or `[`",
+            })),
+        }
+    }
+
+    fn name(&mut self, expected: &'static str) -> Result<String, LabelFault> {
+        let start = self.at;
+        let name = self.run();
+        match name.as_str() {
+            "" => Err(self.fault(expected)),
+            "." | ".." | "..." => Err(self.fault_at(start, expected)),
+            _ => Ok(name),
+        }
+    }
+
+    fn run(&mut self) -> String {
+        let start = self.at;
+        while self.peek().is_some_and(is_name_character) {
+            self.at += 1;
+        }
+        self.characters[start..self.at].iter().collect()
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.characters.get(self.at).copied()
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn need(&mut self, wanted: char, expected: &'static str) -> Result<(), LabelFault> {
+        if self.eat(wanted) { Ok(()) } else { Err(self.fault(expected)) }
+    }
+
+    fn fault(&self, expected: &'static str) -> LabelFault {
+        self.fault_at(self.at, expected)
+    }
+
+    fn fault_at(&self, at: usize, expected: &'static str) -> LabelFault {
+        LabelFault { text: self.text.to_owned(), column: at + 1, expected }
+    }
+}

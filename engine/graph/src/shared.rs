@@ -1,0 +1,281 @@
+//! What all clones of an engine share besides salsa's storage: store, events, bodies in memory, who made what.
+
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use store::{Batch, BlobMiss, Digest, RecordKind, Store, StoreFault, StoreReport};
+
+use crate::{Event, EventSink, Failure, SourceReader, StageId};
+
+/// See the module. Everything here is immaterial to results: with another store or sink the digests are the same.
+pub struct Shared {
+    store: Store,
+    sink: Arc<dyn EventSink>,
+    sources: SourceReader,
+    writing: WriteBehind,
+    bodies: Mutex<Bodies>,
+    producers: Mutex<BTreeMap<Digest, BTreeSet<Digest>>>,
+    executed: Mutex<BTreeSet<StageId>>,
+    stages: Mutex<BTreeMap<StageId, Digest>>,
+    interrupted: Arc<AtomicBool>,
+}
+
+/// Stops a build: stages that have not started do not start.
+#[derive(Clone)]
+pub struct InterruptHandle(Arc<AtomicBool>);
+
+impl InterruptHandle {
+    /// Stops the build.
+    pub fn interrupt(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets builds run again.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it was interrupted.
+    pub fn is_interrupted(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// An engine's surroundings.
+    pub fn new(store: Store, sink: Arc<dyn EventSink>, sources: SourceReader) -> Shared {
+        Shared {
+            store,
+            sink,
+            sources,
+            writing: WriteBehind::default(),
+            bodies: Mutex::default(),
+            producers: Mutex::default(),
+            executed: Mutex::default(),
+            stages: Mutex::default(),
+            interrupted: Arc::default(),
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Reads source files.
+    pub fn sources(&self) -> &SourceReader {
+        &self.sources
+    }
+
+    /// Tells an event to the sink.
+    pub fn tell(&self, event: &Event) {
+        self.sink.event(event);
+    }
+
+    /// The stages whose function ran since the last call, in order.
+    pub fn take_executed(&self) -> BTreeSet<StageId> {
+        std::mem::take(&mut lock(&self.executed))
+    }
+
+    /// Digest of every stage's artifact seen by this engine, executed or cached, in order.
+    pub fn stage_digests(&self) -> BTreeMap<StageId, Digest> {
+        lock(&self.stages).clone()
+    }
+
+    /// Stops builds from another thread.
+    pub fn interrupt_handle(&self) -> InterruptHandle {
+        InterruptHandle(self.interrupted.clone())
+    }
+
+    /// Whether the user stopped the build.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Writes everything made so far to the store.
+    pub fn flush(&self) -> Result<(), Failure> {
+        self.writing.flush(&self.store).map_err(Failure::from)
+    }
+
+    pub(crate) fn report_store(&self) {
+        for report in self.store.take_reports() {
+            self.tell(&Event::Store(report));
+        }
+    }
+
+    pub(crate) fn record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Result<Option<T>, StoreFault> {
+        match self.writing.find_record(kind, key) {
+            Some(record) => Ok(Some(record)),
+            None => self.store.record(kind, key),
+        }
+    }
+
+    /// Adds a blob to what is written next.
+    pub fn add_blob(&self, digest: Digest, bytes: Arc<[u8]>) {
+        lock(&self.writing.slots).open.blob_with_digest(digest, bytes);
+    }
+
+    pub(crate) fn add_record<T: Serialize>(&self, kind: RecordKind, key: Digest, value: &T) -> Result<(), StoreFault> {
+        lock(&self.writing.slots).open.record(kind, key, value)
+    }
+
+    /// Whether so much waits to be written that it should be now.
+    pub(crate) fn has_much_to_write(&self) -> bool {
+        const ENTRIES: usize = 512;
+        const BYTES: usize = 8 << 20;
+        let slots = lock(&self.writing.slots);
+        slots.open.len() >= ENTRIES || slots.open.blob_bytes() >= BYTES
+    }
+
+    /// The blob's bytes, from what waits to be written or from the store.
+    pub fn blob(&self, digest: &Digest) -> Result<Arc<[u8]>, BlobMiss> {
+        match self.writing.find_blob(digest) {
+            Some(bytes) => Ok(bytes),
+            None => self.store.blob(digest).map(Arc::from),
+        }
+    }
+
+    /// Forgets the records that promised `digest`, so that its producers run again.
+    pub(crate) fn forget(&self, digest: &Digest, report: StoreReport) -> Result<(), StoreFault> {
+        self.report_store();
+        if matches!(report, StoreReport::Blob(BlobMiss::Absent { .. })) {
+            self.tell(&Event::Store(report));
+        }
+        let keys = lock(&self.producers).remove(digest).unwrap_or_default();
+        for key in keys {
+            lock(&self.writing.slots).open.remove_record(RecordKind::Action, &key);
+            self.store.remove_record(RecordKind::Action, &key)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn note_stage(&self, id: StageId, key: Digest, digest: Digest) {
+        lock(&self.producers).entry(digest).or_default().insert(key);
+        lock(&self.stages).insert(id, digest);
+    }
+
+    pub(crate) fn note_executed(&self, id: StageId) {
+        lock(&self.executed).insert(id);
+    }
+
+    pub(crate) fn body<T: Any + Send + Sync>(&self, digest: &Digest) -> Option<Arc<T>> {
+        lock(&self.bodies).get(digest)
+    }
+
+    pub(crate) fn keep_body<T: Any + Send + Sync>(&self, digest: Digest, body: Arc<T>, bytes: usize) {
+        lock(&self.bodies).insert(digest, body, bytes);
+    }
+}
+
+/// Blobs and records on their way to the store: gathered, so that a wave of small results costs one transaction and
+/// one pack, and still found while they are written.
+#[derive(Default)]
+struct WriteBehind {
+    slots: Mutex<Slots>,
+    one_writer: Mutex<()>,
+}
+
+#[derive(Default)]
+struct Slots {
+    open: Batch,
+    written_now: Option<Arc<Batch>>,
+}
+
+impl WriteBehind {
+    fn flush(&self, store: &Store) -> Result<(), StoreFault> {
+        let _one = lock(&self.one_writer);
+        let batch = {
+            let mut slots = lock(&self.slots);
+            let batch = Arc::new(std::mem::take(&mut slots.open));
+            slots.written_now = Some(batch.clone());
+            batch
+        };
+        let result = store.commit(&batch);
+        lock(&self.slots).written_now = None;
+        result
+    }
+
+    fn find<R>(&self, find: impl Fn(&Batch) -> Option<R>) -> Option<R> {
+        let slots = lock(&self.slots);
+        find(&slots.open).or_else(|| slots.written_now.as_deref().and_then(find))
+    }
+
+    fn find_blob(&self, digest: &Digest) -> Option<Arc<[u8]>> {
+        self.find(|batch| batch.find_blob(digest))
+    }
+
+    fn find_record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
+        self.find(|batch| batch.find_record(kind, key))
+    }
+}
+
+/// Decoded bodies, the most recently used ones up to a bound on their encoded size.
+#[derive(Default)]
+struct Bodies {
+    entries: BTreeMap<(Digest, u64), BodyEntry>,
+    types: Vec<TypeId>,
+    by_use: BTreeMap<u64, (Digest, u64)>,
+    uses: u64,
+    bytes: usize,
+}
+
+struct BodyEntry {
+    body: Arc<dyn Any + Send + Sync>,
+    bytes: usize,
+    used: u64,
+}
+
+/// A guess: the reference workload's bodies are a tenth of it, and decoded bodies are up to three times as large.
+const BODIES_BYTES: usize = 256 << 20;
+
+impl Bodies {
+    fn get<T: Any + Send + Sync>(&mut self, digest: &Digest) -> Option<Arc<T>> {
+        let key = (*digest, self.type_number(TypeId::of::<T>()));
+        self.uses += 1;
+        let entry = self.entries.get_mut(&key)?;
+        self.by_use.remove(&entry.used);
+        entry.used = self.uses;
+        self.by_use.insert(self.uses, key);
+        entry.body.clone().downcast().ok()
+    }
+
+    fn insert<T: Any + Send + Sync>(&mut self, digest: Digest, body: Arc<T>, bytes: usize) {
+        let key = (digest, self.type_number(TypeId::of::<T>()));
+        self.uses += 1;
+        self.bytes += bytes;
+        self.by_use.insert(self.uses, key);
+        if let Some(old) = self.entries.insert(key, BodyEntry { body, bytes, used: self.uses }) {
+            self.by_use.remove(&old.used);
+            self.bytes -= old.bytes;
+        }
+        while self.bytes > BODIES_BYTES && self.entries.len() > 1 {
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some((_, key)) = self.by_use.pop_first()
+            && let Some(entry) = self.entries.remove(&key)
+        {
+            self.bytes -= entry.bytes;
+        }
+    }
+
+    /// A digest may be the encoding of two types; types get numbers in the order they are met.
+    fn type_number(&mut self, wanted: TypeId) -> u64 {
+        let position = self.types.iter().position(|known| *known == wanted).unwrap_or_else(|| {
+            self.types.push(wanted);
+            self.types.len() - 1
+        });
+        position as u64
+    }
+}
+
+/// A panic of another thread leaves no half-made state behind these locks, so poisoning is ignored.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,95 @@
+//! The one door through which source files enter.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use store::{Digest, SourceRead, Store};
+
+use crate::{EmbeddedRepository, Failure, SourcePath};
+
+/// Reads files of the workspace and of the embedded repositories.
+#[derive(Clone, Debug)]
+pub struct SourceReader {
+    root: Utf8PathBuf,
+    embedded: BTreeMap<SourcePath, Arc<[u8]>>,
+}
+
+impl SourceReader {
+    /// Files below `root` (absolute, without symbolic links) and of `repositories`.
+    pub fn new(root: &Utf8Path, repositories: &[EmbeddedRepository]) -> SourceReader {
+        let embedded = repositories
+            .iter()
+            .flat_map(|repository| {
+                repository.files.iter().map(|(path, bytes)| {
+                    (SourcePath { repository: repository.name.clone(), path: path.clone() }, bytes.clone())
+                })
+            })
+            .collect();
+        SourceReader { root: root.to_owned(), embedded }
+    }
+
+    /// The workspace's root.
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
+    /// The file's digest by the stat cache; [`Digest::ABSENT`] when there is none. A symbolic link that leaves the
+    /// workspace is an input fault.
+    pub fn digest(&self, store: &Store, path: &SourcePath) -> Result<Digest, Failure> {
+        if !path.repository.is_empty() {
+            return Ok(self.embedded.get(path).map_or(Digest::ABSENT, |bytes| Digest::of(bytes)));
+        }
+        let Some(file) = self.file(path)? else { return Ok(Digest::ABSENT) };
+        match store.source_digest(&file)? {
+            SourceRead::Found(digest) => Ok(digest),
+            SourceRead::Absent => Ok(Digest::ABSENT),
+            SourceRead::NotAFile => Err(Failure::input(format!("{path} is not a file"))),
+        }
+    }
+
+    /// The file's bytes; a failure when they are not those of `digest`.
+    pub(crate) fn read(&self, path: &SourcePath, digest: Digest) -> Result<Arc<[u8]>, Failure> {
+        if digest == Digest::ABSENT {
+            return Err(Failure::input(format!("there is no file {path}")));
+        }
+        let bytes: Option<Arc<[u8]>> = if path.repository.is_empty() {
+            match self.file(path)? {
+                Some(file) => Some(std::fs::read(&file).map_err(|error| unreadable(path, &error))?.into()),
+                None => None,
+            }
+        } else {
+            self.embedded.get(path).cloned()
+        };
+        match bytes {
+            Some(bytes) if Digest::of(&bytes) == digest => Ok(bytes),
+            _ => Err(Failure::new(
+                crate::Cause::Disk,
+                format!("{path} changed while it was being built; nothing was stored for it, build again"),
+            )),
+        }
+    }
+
+    /// The real file, `None` when there is none.
+    fn file(&self, path: &SourcePath) -> Result<Option<Utf8PathBuf>, Failure> {
+        let joined = self.root.join(&path.path);
+        let real = match joined.canonicalize_utf8() {
+            Ok(real) => real,
+            Err(error) if is_absence(&error) => return Ok(None),
+            Err(error) => return Err(unreadable(path, &error)),
+        };
+        if real.starts_with(&self.root) {
+            Ok(Some(real))
+        } else {
+            Err(Failure::input(format!("{path} is a link to {real}, which is not below the workspace root")))
+        }
+    }
+}
+
+fn is_absence(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+}
+
+fn unreadable(path: &SourcePath, error: &std::io::Error) -> Failure {
+    Failure::new(crate::Cause::Disk, format!("cannot read {path}: {error}"))
+}

@@ -1,0 +1,265 @@
+//! The stage wrapper: key, record, and only then the function.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use store::{BlobMiss, Digest, KeyBuilder, KeyLock, RecordKind, StoreFault, StoreReport};
+
+use crate::shared::Shared;
+use crate::{
+    Artifact, Body, Cause, Db, Event, Facts, Failure, Figure, Label, Made, Progress, SourceFile, StageEvent, StageId,
+    StageName,
+};
+
+/// Whether a stage may be answered from a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Caching {
+    /// Its result depends on its inputs alone.
+    Recorded,
+    /// It executes in every build, as a run on hardware does; its body is stored all the same.
+    Never,
+}
+
+/// Which stage runs for which target.
+#[derive(Clone, Debug)]
+pub struct StageSpec {
+    /// The stage's name, part of its key.
+    pub name: &'static str,
+    /// Digest of the stage's code and tables, part of its key.
+    pub fingerprint: Digest,
+    /// The target it works for; not part of the key, so targets with equal inputs share results.
+    pub label: Label,
+    /// Which of several pieces, for messages; not part of the key.
+    pub index: Option<String>,
+    /// Whether a record may answer.
+    pub caching: Caching,
+}
+
+impl StageSpec {
+    /// A recorded stage without index.
+    pub fn new(name: &'static str, fingerprint: Digest, label: &Label) -> StageSpec {
+        StageSpec { name, fingerprint, label: label.target(), index: None, caching: Caching::Recorded }
+    }
+
+    /// The same for one of several pieces.
+    #[must_use]
+    pub fn index(mut self, index: impl ToString) -> StageSpec {
+        self.index = Some(index.to_string());
+        self
+    }
+
+    /// The same, executed in every build.
+    #[must_use]
+    pub fn never_cached(mut self) -> StageSpec {
+        self.caching = Caching::Never;
+        self
+    }
+
+    fn id(&self) -> StageId {
+        StageId {
+            label: self.label.clone(),
+            stage: StageName { stage: self.name.to_owned(), index: self.index.clone() },
+        }
+    }
+}
+
+/// One named digest that a stage reads; the name is part of the key and of what `why` explains.
+pub type StageInput = (&'static str, Digest);
+
+/// What is recorded of a stage under its key.
+#[derive(Serialize, Deserialize)]
+struct StageRecord<F> {
+    digest: Digest,
+    bytes: u64,
+    facts: F,
+    figures: Vec<(String, Figure)>,
+    inputs: Vec<(String, Digest)>,
+    elapsed_ms: f64,
+}
+
+/// Finds the artifact of a stage in the store, or runs `compute` and stores what it gives.
+///
+/// Call it inside a query, after the queries that gave `inputs`. `compute` may call [`load`] and [`read_source`]; it
+/// must read nothing that is not in `inputs`, and must not wait for the engine's worker threads.
+pub fn stage<T: Body, F: Facts>(
+    db: &dyn Db,
+    spec: &StageSpec,
+    inputs: &[StageInput],
+    compute: impl FnOnce() -> Result<Made<T, F>, Failure>,
+) -> Result<Artifact<T, F>, Failure> {
+    db.visit(spec.caching == Caching::Never);
+    let id = spec.id();
+    let attempt = Attempt { shared: db.shared(), spec, key: key_of(spec, inputs), inputs, id: &id };
+    attempt.run(compute).map_err(|failure| failure.or_at(&id.label, &id.stage))
+}
+
+/// The deep key of a stage.
+pub fn key_of(spec: &StageSpec, inputs: &[StageInput]) -> Digest {
+    let mut key = KeyBuilder::new("stage");
+    key.text(spec.name).digest(&spec.fingerprint);
+    for (name, digest) in inputs {
+        key.text(name).digest(digest);
+    }
+    key.finish()
+}
+
+struct Attempt<'a> {
+    shared: &'a Shared,
+    spec: &'a StageSpec,
+    key: Digest,
+    inputs: &'a [StageInput],
+    id: &'a StageId,
+}
+
+/// A stage that took longer is written at once, under its key's lock, so that it never runs twice.
+const WRITE_AT_ONCE: Duration = Duration::from_millis(20);
+
+impl Attempt<'_> {
+    fn run<T: Body, F: Facts>(
+        &self,
+        compute: impl FnOnce() -> Result<Made<T, F>, Failure>,
+    ) -> Result<Artifact<T, F>, Failure> {
+        if self.shared.is_interrupted() {
+            return Err(Failure::interrupted());
+        }
+        if self.spec.caching == Caching::Never {
+            return self.execute(compute);
+        }
+        if let Some(artifact) = self.recorded()? {
+            return Ok(artifact);
+        }
+        let lock: KeyLock = self.shared.store().lock_key(&self.key)?;
+        if lock.waited()
+            && let Some(artifact) = self.recorded()?
+        {
+            return Ok(artifact);
+        }
+        self.execute(compute)
+    }
+
+    fn recorded<T: Body, F: Facts>(&self) -> Result<Option<Artifact<T, F>>, StoreFault> {
+        let started = Instant::now();
+        let Some(record) = self.shared.record::<StageRecord<F>>(RecordKind::Action, &self.key)? else {
+            return Ok(None);
+        };
+        self.shared.note_stage(self.id.clone(), self.key, record.digest);
+        self.tell(Progress::Cached, true, started.elapsed(), Some(record.digest), record.figures);
+        Ok(Some(Artifact::new(record.digest, record.facts)))
+    }
+
+    fn execute<T: Body, F: Facts>(
+        &self,
+        compute: impl FnOnce() -> Result<Made<T, F>, Failure>,
+    ) -> Result<Artifact<T, F>, Failure> {
+        self.tell(Progress::Started, true, Duration::ZERO, None, Vec::new());
+        self.shared.note_executed(self.id.clone());
+        let started = Instant::now();
+        let made = compute();
+        let elapsed = started.elapsed();
+        let stored = made.and_then(|made| self.keep(made, elapsed));
+        match stored {
+            Ok((artifact, figures)) => {
+                self.tell(Progress::Executed, true, elapsed, Some(artifact.digest()), figures);
+                Ok(artifact)
+            }
+            Err(failure) => {
+                self.tell(Progress::Executed, false, elapsed, None, Vec::new());
+                Err(failure)
+            }
+        }
+    }
+
+    fn keep<T: Body, F: Facts>(
+        &self,
+        made: Made<T, F>,
+        elapsed: Duration,
+    ) -> Result<(Artifact<T, F>, Vec<(String, Figure)>), Failure> {
+        let encoded: Arc<[u8]> = postcard::to_stdvec(&made.body)
+            .map_err(|error| Failure::build(format!("the result cannot be encoded: {error}")))?
+            .into();
+        let digest = Digest::of(&encoded);
+        let length = encoded.len();
+        self.shared.keep_body(digest, Arc::new(made.body), length);
+        self.shared.add_blob(digest, encoded);
+        self.shared.note_stage(self.id.clone(), self.key, digest);
+        let record = StageRecord {
+            digest,
+            bytes: length as u64,
+            facts: made.facts,
+            figures: made.figures,
+            inputs: self.inputs.iter().map(|(name, digest)| ((*name).to_owned(), *digest)).collect(),
+            elapsed_ms: milliseconds(elapsed),
+        };
+        if self.spec.caching == Caching::Recorded {
+            self.shared.add_record(RecordKind::Action, self.key, &record)?;
+        }
+        if elapsed > WRITE_AT_ONCE || self.shared.has_much_to_write() {
+            self.shared.flush()?;
+        }
+        Ok((Artifact::new(digest, record.facts), record.figures))
+    }
+
+    fn tell(
+        &self,
+        progress: Progress,
+        success: bool,
+        elapsed: Duration,
+        digest: Option<Digest>,
+        figures: Vec<(String, Figure)>,
+    ) {
+        self.shared.tell(&Event::Stage(StageEvent {
+            id: self.id.clone(),
+            progress,
+            success,
+            elapsed_ms: milliseconds(elapsed),
+            key: self.key,
+            digest,
+            figures,
+        }));
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// The body of an artifact, decoded once in a process. A body that is not in the store any more is a failure that makes
+/// [`crate::Engine::build`] run its producer again.
+pub fn load<T: Body, F>(db: &dyn Db, artifact: &Artifact<T, F>) -> Result<Arc<T>, Failure> {
+    db.visit(false);
+    db.shared().load_body(&artifact.digest())
+}
+
+/// The bytes of a source file, read inside a stage's function. They are those of the digest in the stage's key.
+pub fn read_source(db: &dyn Db, file: SourceFile) -> Result<Arc<[u8]>, Failure> {
+    db.visit(false);
+    db.shared().sources().read(file.path(db), file.digest(db))
+}
+
+impl Shared {
+    /// The body of `digest`, decoded as `T`.
+    pub(crate) fn load_body<T: Body>(&self, digest: &Digest) -> Result<Arc<T>, Failure> {
+        if let Some(body) = self.body::<T>(digest) {
+            return Ok(body);
+        }
+        let bytes = match self.blob(digest) {
+            Ok(bytes) => bytes,
+            Err(miss) => {
+                self.forget(digest, StoreReport::Blob(miss.clone()))?;
+                return Err(miss.into());
+            }
+        };
+        match postcard::from_bytes::<T>(&bytes) {
+            Ok(body) => {
+                let body = Arc::new(body);
+                self.keep_body(*digest, body.clone(), bytes.len());
+                Ok(body)
+            }
+            Err(error) => {
+                self.forget(digest, StoreReport::Blob(BlobMiss::Absent { digest: *digest }))?;
+                Err(Failure::new(Cause::Lost(*digest), format!("blob {} has another layout: {error}", digest.short())))
+            }
+        }
+    }
+}
