@@ -1,0 +1,372 @@
+//! Every value the public facts leave open, as one typed table read from `data/parameters.toml`.
+//!
+//! No other place holds such a value. Kind `code`: it appears in emitted words; a package that used one says so. Kind `model`: it
+//! changes only what the simulator computes or how long that takes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data;
+
+/// The table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parameters {
+    /// Immediate values without public numbers.
+    pub immediate: Immediates,
+    /// Issue slots by mnemonic; `default` for the rest.
+    pub slots: BTreeMap<String, u32>,
+    /// Clocks of supervisor instructions.
+    pub supervisor: Supervisor,
+    /// Clocks of barriers.
+    pub barrier: Barrier,
+    /// What survives, and what corner cases give.
+    pub state: State,
+    /// How the simulator computes.
+    pub arithmetic: Arithmetic,
+}
+
+/// Immediate values without public numbers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Immediates {
+    /// Phases 0..4 of the f16 matrix unit, four engines.
+    pub tamp_f16v4_e4: Phases<4>,
+    /// Phases 0..2, two engines.
+    pub tamp_f16v4_e2: Phases<2>,
+    /// Phase 0, one engine.
+    pub tamp_f16v4_e1: Phases<1>,
+    /// Phases 0..8 of the f32 matrix unit.
+    pub tamp_f32_e4: Phases<8>,
+    /// Phases 0..4, two engines.
+    pub tamp_f32_e2: Phases<4>,
+    /// Phase 2, one engine.
+    pub tamp_f32_e1: PhaseTwo,
+    /// Phases 0..4 of the FP8 matrix unit.
+    pub tamp_f8v8_e4: Phases<4>,
+    /// Weight columns 0..4 of the 1x4 slim convolution.
+    pub tslic_f16v4_1x4: Weights<4>,
+    /// Phases 0..2 of the transposer's input.
+    pub tistacc: Phases<2>,
+    /// Phases 0..2 of the transposer's output.
+    pub tstacc: Phases<2>,
+    /// Operand of `gina`.
+    pub gina: Single,
+    /// Operand of `f32v2aop`.
+    pub aop: Single,
+    /// How `tapack` splits the third address.
+    pub tapack_addr2_split: Split,
+    /// Flags of an ELF object.
+    pub elf_e_flags_ipu21: Single,
+}
+
+/// Where a value comes from and who reads it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// Appears in emitted words.
+    Code,
+    /// Changes only the simulation.
+    Model,
+}
+
+/// Values of numbered phases.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phases<const N: usize> {
+    /// By phase.
+    #[serde(with = "array")]
+    pub p: [u32; N],
+    /// Whether it appears in code.
+    pub kind: Kind,
+    /// How sure it is.
+    pub status: String,
+    /// Who reads it.
+    pub reader: String,
+}
+
+/// Values of numbered weight columns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Weights<const N: usize> {
+    /// By column.
+    #[serde(with = "array")]
+    pub w: [u32; N],
+    /// Whether it appears in code.
+    pub kind: Kind,
+    /// How sure it is.
+    pub status: String,
+    /// Who reads it.
+    pub reader: String,
+}
+
+/// The value of phase 2 alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PhaseTwo {
+    /// Phase 2.
+    pub p2: u32,
+    /// Whether it appears in code.
+    pub kind: Kind,
+    /// How sure it is.
+    pub status: String,
+    /// Who reads it.
+    pub reader: String,
+}
+
+/// One value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Single {
+    /// The value.
+    pub value: u32,
+    /// Whether it appears in code.
+    pub kind: Kind,
+    /// How sure it is.
+    pub status: String,
+    /// Who reads it.
+    pub reader: String,
+    /// Remark.
+    #[serde(default)]
+    pub note: String,
+}
+
+/// The split of the third packed address, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// What the upper bits of the lower register hold.
+    pub lower: String,
+    /// What the upper bits of the upper register hold.
+    pub upper: String,
+    /// Whether it appears in code.
+    pub kind: Kind,
+    /// How sure it is.
+    pub status: String,
+    /// Who reads it.
+    pub reader: String,
+}
+
+/// Clocks of supervisor instructions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Supervisor {
+    /// An instruction that waits for nothing.
+    pub independent_instruction: u32,
+    /// 64-bit coefficient load.
+    pub ld64putcs: u32,
+    /// 128-bit coefficient load.
+    pub ld128putcs: u32,
+    /// A branch that is taken.
+    pub taken_branch: u32,
+    /// Starting all workers.
+    pub runall: u32,
+    /// From the last worker's exit to the supervisor's next instruction.
+    pub local_sync_return: u32,
+    /// From an instruction to the use of its result.
+    pub result_latency: u32,
+    /// From a CSR write to an instruction that depends on it.
+    pub csr_latency: u32,
+    /// Issue slots of the supervisor while six workers run.
+    pub slots_while_six_workers_run: u32,
+}
+
+/// Clocks of barriers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Barrier {
+    /// A whole empty phase: join of the workers after the last exit, barrier, call of the row, return.
+    pub internal_empty_phase: u32,
+    /// A barrier with the host.
+    pub host: u32,
+}
+
+/// What survives, and what corner cases give.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct State {
+    /// Accumulators keep their values from a worker's exit to its next launch.
+    pub accumulators_survive_exit_and_run: bool,
+    /// Registers likewise.
+    pub registers_survive_exit_and_run: bool,
+    /// Initial floating-point control of workers.
+    pub fp_ictl_at_reset: u32,
+    /// What happens to f32 denormals.
+    pub f32_denormals: String,
+    /// How workers' exit states combine.
+    pub exit_status_consensus: String,
+    /// The data count matters only to `sync 0`.
+    pub dcount_counts_only_for_sync_0: bool,
+    /// Shift amounts above 31.
+    pub shift_above_31: String,
+    /// `f32toi32` out of range.
+    pub f32toi32_out_of_range: String,
+    /// `abs` of the smallest integer.
+    pub abs_int_min: String,
+}
+
+/// How the simulator computes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Arithmetic {
+    /// Sums of the matrix unit.
+    pub amp_sum: String,
+    /// exp, ln, tanh and the like.
+    pub transcendentals: String,
+    /// Random numbers.
+    pub prng: String,
+}
+
+/// What is wrong with a parameter file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParameterFault {
+    /// What was expected and found, with line and column where the reader knows them.
+    pub message: String,
+}
+
+impl fmt::Display for ParameterFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.message.trim_end())
+    }
+}
+
+impl std::error::Error for ParameterFault {}
+
+impl Parameters {
+    /// Reads a table; every field must be there and no other.
+    ///
+    /// # Errors
+    /// [`ParameterFault`] naming field and place.
+    pub fn parse(text: &str) -> Result<Self, ParameterFault> {
+        let parameters: Self = toml::from_str(text).map_err(|fault| ParameterFault { message: fault.to_string() })?;
+        parameters.check()?;
+        Ok(parameters)
+    }
+
+    /// The shipped table.
+    ///
+    /// # Panics
+    /// When the compiled-in file is wrong, which a test excludes.
+    #[must_use]
+    pub fn shipped() -> Self {
+        Self::parse(data::PARAMETERS).expect("the shipped parameters are checked by a test")
+    }
+
+    /// Issue slots of a worker instruction, at least 1.
+    #[must_use]
+    pub fn slots_of(&self, mnemonic: &str) -> u32 {
+        self.slots.get(mnemonic).or_else(|| self.slots.get("default")).copied().unwrap_or(1)
+    }
+
+    /// Names of the values that appear in emitted words and are not known.
+    #[must_use]
+    pub fn unknown_code_values(&self) -> Vec<&'static str> {
+        let of = |name, kind: &Kind, status: &str| (*kind == Kind::Code && status == "unknown").then_some(name);
+        let table = &self.immediate;
+        [
+            of("tamp_f16v4_e4", &table.tamp_f16v4_e4.kind, &table.tamp_f16v4_e4.status),
+            of("tamp_f16v4_e2", &table.tamp_f16v4_e2.kind, &table.tamp_f16v4_e2.status),
+            of("tamp_f16v4_e1", &table.tamp_f16v4_e1.kind, &table.tamp_f16v4_e1.status),
+            of("tamp_f32_e4", &table.tamp_f32_e4.kind, &table.tamp_f32_e4.status),
+            of("tamp_f32_e2", &table.tamp_f32_e2.kind, &table.tamp_f32_e2.status),
+            of("tamp_f32_e1", &table.tamp_f32_e1.kind, &table.tamp_f32_e1.status),
+            of("tamp_f8v8_e4", &table.tamp_f8v8_e4.kind, &table.tamp_f8v8_e4.status),
+            of("tslic_f16v4_1x4", &table.tslic_f16v4_1x4.kind, &table.tslic_f16v4_1x4.status),
+            of("tistacc", &table.tistacc.kind, &table.tistacc.status),
+            of("tstacc", &table.tstacc.kind, &table.tstacc.status),
+            of("gina", &table.gina.kind, &table.gina.status),
+            of("aop", &table.aop.kind, &table.aop.status),
+            of("elf_e_flags_ipu21", &table.elf_e_flags_ipu21.kind, &table.elf_e_flags_ipu21.status),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    /// The symbols assembly sources use for named immediates, with their values.
+    #[must_use]
+    pub fn symbols(&self) -> BTreeMap<String, u32> {
+        let table = &self.immediate;
+        let mut symbols = BTreeMap::new();
+        let mut phases = |prefix: &str, values: &[u32]| {
+            for (number, value) in values.iter().enumerate() {
+                symbols.insert(format!("{prefix}{number}"), *value);
+            }
+        };
+        phases("TAMP_F16V4_E4_P", &table.tamp_f16v4_e4.p);
+        phases("TAMP_F16V4_E2_P", &table.tamp_f16v4_e2.p);
+        phases("TAMP_F16V4_E1_P", &table.tamp_f16v4_e1.p);
+        phases("TAMP_F32_E4_P", &table.tamp_f32_e4.p);
+        phases("TAMP_F32_E2_P", &table.tamp_f32_e2.p);
+        phases("TAMP_F8V8_E4_P", &table.tamp_f8v8_e4.p);
+        phases("TSLIC_F16V4_1x4_W", &table.tslic_f16v4_1x4.w);
+        phases("TISTACC_P", &table.tistacc.p);
+        phases("TSTACC_P", &table.tstacc.p);
+        symbols.insert("TAMP_F32_E1_P2".to_owned(), table.tamp_f32_e1.p2);
+        symbols
+    }
+
+    fn check(&self) -> Result<(), ParameterFault> {
+        let fault = |message: String| Err(ParameterFault { message });
+        if !self.slots.contains_key("default") {
+            return fault("slots: expected a field `default`".to_owned());
+        }
+        let known = |name: &str| matches!(name, "default" | "rpt_loop_overhead") || crate::isa::forms_of(name).next().is_some();
+        if let Some(name) = self.slots.keys().find(|name| !known(name)) {
+            return fault(format!("slots.{name}: no such mnemonic"));
+        }
+        if let Some((name, _)) = self.slots.iter().find(|(name, slots)| **slots == 0 && *name != "rpt_loop_overhead") {
+            return fault(format!("slots.{name}: expected at least 1, found 0"));
+        }
+        Ok(())
+    }
+}
+
+/// Arrays of any length through serde.
+mod array {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    pub(super) fn serialize<S: Serializer, const N: usize>(values: &[u32; N], serializer: S) -> Result<S::Ok, S::Error> {
+        values.as_slice().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, const N: usize>(deserializer: D) -> Result<[u32; N], D::Error> {
+        let values = Vec::<u32>::deserialize(deserializer)?;
+        let found = values.len();
+        values.try_into().map_err(|_| D::Error::custom(format!("expected {N} values, found {found}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Parameters;
+    use crate::data;
+
+    #[test]
+    fn shipped_values_are_readable() {
+        let parameters = Parameters::parse(data::PARAMETERS).unwrap();
+        assert_eq!(parameters.slots_of("f16v2exp"), 2);
+        assert_eq!(parameters.slots_of("f16v4add"), 1);
+        assert_eq!(parameters.symbols()["TAMP_F16V4_E4_P3"], 3);
+    }
+
+    #[test]
+    fn a_missing_field_is_named() {
+        let text = data::PARAMETERS.replace("\nhost = 2000", "\n");
+        assert!(Parameters::parse(&text).unwrap_err().to_string().contains("missing field `host`"));
+    }
+
+    #[test]
+    fn an_unknown_field_is_named() {
+        let text = data::PARAMETERS.replace("\nhost = 2000", "\nhost = 2000\ngost = 1");
+        assert!(Parameters::parse(&text).unwrap_err().to_string().contains("unknown field `gost`"));
+    }
+
+    #[test]
+    fn slots_of_a_mnemonic_that_does_not_exist_are_refused() {
+        let text = data::PARAMETERS.replace("f16v2exp = 2", "f16v3exp = 2");
+        assert_eq!(Parameters::parse(&text).unwrap_err().to_string(), "slots.f16v3exp: no such mnemonic");
+    }
+}
