@@ -1,0 +1,59 @@
+//! The route bound: what a phase must cost whatever the schedule (exchange-bounds.md).
+
+use std::collections::BTreeMap;
+
+use ipu21::route::{latency, route};
+use ipu21::tile::TileId;
+
+use crate::problem::{Problem, Transfer};
+
+/// Events a receiver waits after its last word (machine.md c.5).
+pub(crate) const RECEIVER_GUARD: i32 = 5;
+
+/// Words through an endpoint, and the smallest head and tail around them.
+#[derive(Clone, Copy)]
+struct Load {
+    words: i32,
+    head: i32,
+    tail: i32,
+}
+
+impl Load {
+    const NONE: Self = Self { words: 0, head: i32::MAX, tail: i32::MAX };
+
+    fn add(&mut self, words: i32, head: i32, tail: i32) {
+        *self = Self { words: self.words + words, head: self.head.min(head), tail: self.tail.min(tail) };
+    }
+
+    fn bound(self) -> i32 {
+        self.words + self.head + self.tail + RECEIVER_GUARD
+    }
+}
+
+/// The largest of all lower bounds on the horizon of a phase in 32-bit mode, in events; 0 without transfers.
+#[must_use]
+pub fn estimate(problem: &Problem) -> u32 {
+    let (mut senders, mut receivers) = (BTreeMap::<TileId, Load>::new(), BTreeMap::<TileId, Load>::new());
+    let mut bound = 0;
+    for transfer in &problem.transfers {
+        let (start, longest) = timing(transfer);
+        let words = transfer.words as i32;
+        senders.entry(transfer.source.tile).or_insert(Load::NONE).add(words, start, longest);
+        for place in &transfer.destinations {
+            let head = start + latency(transfer.source.tile.physical(), place.tile.physical());
+            receivers.entry(place.tile).or_insert(Load::NONE).add(words, head, 0);
+        }
+        bound = bound.max(start + words + longest + RECEIVER_GUARD);
+    }
+    let loads = senders.into_values().chain(receivers.into_values()).map(Load::bound);
+    loads.fold(bound, i32::max).max(0) as u32
+}
+
+/// Natural start and longest latency of a transfer.
+fn timing(transfer: &Transfer) -> (i32, i32) {
+    let source = transfer.source.tile.physical();
+    transfer.destinations.iter().fold((0, i32::MIN), |(start, longest), place| {
+        let destination = place.tile.physical();
+        (start.max(-route(source, destination).offset), longest.max(latency(source, destination)))
+    })
+}

@@ -1,0 +1,170 @@
+//! What one exchange phase must move: transfers over (tile, buffer, offset), without addresses or times.
+
+use std::fmt;
+
+use ipu21::tile::TileId;
+use serde::{Deserialize, Serialize};
+
+/// A buffer of the program; the same number on all its tiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BufferId(pub u32);
+
+/// A byte inside a buffer of a tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Place {
+    /// The tile.
+    pub tile: TileId,
+    /// The buffer.
+    pub buffer: BufferId,
+    /// Byte offset, a multiple of 4.
+    pub offset: u32,
+}
+
+/// Words that go from one place to one or more places; of any length, the scheduler cuts it into messages.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Transfer {
+    /// Where the words lie.
+    pub source: Place,
+    /// 32-bit words, at least 1.
+    pub words: u32,
+    /// Where they go; distinct tiles, none the source's.
+    pub destinations: Vec<Place>,
+}
+
+/// A phase's transfers; all may be in flight at once unless their byte ranges meet.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Problem {
+    /// In program order: where byte ranges of one tile meet, the earlier transfer comes first (machine.md I16).
+    pub transfers: Vec<Transfer>,
+    /// Pairs of buffers of a tile that placement could not keep in different conflict units: a send from the first and a
+    /// receive into the second must not overlap in time (I14).
+    pub serial: Vec<(BufferId, BufferId, TileId)>,
+}
+
+/// What is wrong with a problem.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Fault {
+    /// No destination.
+    NoDestination {
+        /// Index of the transfer.
+        transfer: u32,
+    },
+    /// The source tile is among the destinations.
+    ToItself {
+        /// Index of the transfer.
+        transfer: u32,
+        /// The tile.
+        tile: TileId,
+    },
+    /// A tile twice among the destinations.
+    DestinationTwice {
+        /// Index of the transfer.
+        transfer: u32,
+        /// The tile.
+        tile: TileId,
+    },
+    /// No words.
+    NoWords {
+        /// Index of the transfer.
+        transfer: u32,
+    },
+    /// An offset that is no multiple of 4, or a range beyond 32 bits.
+    Range {
+        /// Index of the transfer.
+        transfer: u32,
+        /// The place.
+        place: Place,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDestination { transfer } => write!(out, "transfer {transfer}: no destination"),
+            Self::ToItself { transfer, tile } => write!(out, "transfer {transfer}: tile {tile} sends to itself"),
+            Self::DestinationTwice { transfer, tile } => write!(out, "transfer {transfer}: tile {tile} is a destination twice"),
+            Self::NoWords { transfer } => write!(out, "transfer {transfer}: no words"),
+            Self::Range { transfer, place } => {
+                write!(
+                    out,
+                    "transfer {transfer}: expected a word-aligned range, found buffer {} offset {} on tile {}",
+                    place.buffer.0, place.offset, place.tile
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl Problem {
+    /// What must hold before scheduling.
+    ///
+    /// # Errors
+    /// Every fault, in transfer order.
+    pub fn check(&self) -> Result<(), Vec<Fault>> {
+        let mut faults = Vec::new();
+        for (index, transfer) in self.transfers.iter().enumerate() {
+            check_transfer(index as u32, transfer, &mut faults);
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+
+    /// The most receivers of any transfer; 0 without transfers.
+    #[must_use]
+    pub fn largest_multicast(&self) -> usize {
+        self.transfers.iter().map(|transfer| transfer.destinations.len()).max().unwrap_or(0)
+    }
+}
+
+fn check_transfer(index: u32, transfer: &Transfer, faults: &mut Vec<Fault>) {
+    if transfer.words == 0 {
+        faults.push(Fault::NoWords { transfer: index });
+    }
+    if transfer.destinations.is_empty() {
+        faults.push(Fault::NoDestination { transfer: index });
+    }
+    for place in std::iter::once(&transfer.source).chain(&transfer.destinations) {
+        let end = transfer.words.checked_mul(4).and_then(|bytes| place.offset.checked_add(bytes));
+        if !place.offset.is_multiple_of(4) || end.is_none() {
+            faults.push(Fault::Range { transfer: index, place: *place });
+        }
+    }
+    let mut tiles: Vec<TileId> = transfer.destinations.iter().map(|place| place.tile).collect();
+    if tiles.contains(&transfer.source.tile) {
+        faults.push(Fault::ToItself { transfer: index, tile: transfer.source.tile });
+    }
+    tiles.sort_unstable();
+    for pair in tiles.windows(2).filter(|pair| pair[0] == pair[1]) {
+        faults.push(Fault::DestinationTwice { transfer: index, tile: pair[0] });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(tile: u16, offset: u32) -> Place {
+        Place { tile: TileId::new(tile).unwrap(), buffer: BufferId(0), offset }
+    }
+
+    #[test]
+    fn every_fault_of_a_problem_is_reported() {
+        let transfers = vec![
+            Transfer { source: place(1, 0), words: 0, destinations: vec![] },
+            Transfer { source: place(1, 2), words: 1, destinations: vec![place(1, 0), place(2, 0), place(2, 8)] },
+        ];
+        let faults = Problem { transfers, serial: vec![] }.check().unwrap_err();
+        assert_eq!(
+            faults.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            [
+                "transfer 0: no words",
+                "transfer 0: no destination",
+                "transfer 1: expected a word-aligned range, found buffer 0 offset 2 on tile 1",
+                "transfer 1: tile 1 sends to itself",
+                "transfer 1: tile 2 is a destination twice",
+            ]
+        );
+    }
+}
