@@ -4,8 +4,18 @@
 //! with addresses into instruction words, and [`validate`] and [`validate_rows`] check both with arithmetic of their own. Facts are
 //! those of machine.md c; nothing here knows a program, a kernel or a store.
 
-mod bound;
 mod problem;
 
+mod bound;
+mod message;
+mod schedule;
+
+mod events;
+mod row;
+
 pub use bound::estimate;
+pub use events::{Control, Send, Setting, TileEvents, lower};
+pub use message::{Spot, TimedMessage, Width};
 pub use problem::{BufferId, Fault, Place, Problem, Transfer};
+pub use row::{Row, RowCause, RowFault, row, rows, timed_rows};
+pub use schedule::{Figures, Kind, Message, Schedule, TilePlan};
