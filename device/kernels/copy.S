@@ -22,24 +22,24 @@ copy:
         ld32    $m1, $m13, $m15, 0
         ld32    $m2, $m13, $m15, 1
         ld32    $m3, $m13, $m15, 2
-        # Words of this worker: (words + 5 - w) / 6. The product with 43691 / 2^18 is the exact
-        # quotient up to 2^17 words, more than a tile holds.
+        # Words of this worker less one: (words - 1 - w) / 6, none if negative. The product with 43691 / 2^18 is the
+        # exact quotient up to 2^17 words, more than a tile holds.
         shr     $m3, $m3, 3
-        add     $m3, $m3, 5
+        add     $m3, $m3, -1
         sub     $m3, $m3, $m0
         setzi   $m4, 43691
-        mul     $m3, $m3, $m4
-        shr     $m3, $m3, 18
+        mul     $m8, $m3, $m4
+        shr     $m8, $m8, 18
         shl     $m0, $m0, 3
         add     $m1, $m1, $m0
         add     $m2, $m2, $m0
         setzi   $m5, 6
         ld64step $a0:1, $m15, $m1+=, 6
         tapack  $m6:7, $m1, $m1, $m2
-        add     $m3, $m3, -1
+        # The branch stands after all of this: a copy of nothing costs a copy less its words.
         brneg   $m3, .Lnone
         .align  8
-        { rpt     $m3, 0
+        { rpt     $m8, 0
           fnop }
         { ldst64pace $a0:1, $a0:1, $m6:7+=, $m5, 5
           fnop }

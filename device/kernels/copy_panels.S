@@ -7,14 +7,9 @@
 #                their stride codes when the distances fit into 10 bits, else they are packed anew
 #   by runs      worker w moves the runs w, w + 6, ... when the runs are short
 
-        .if     BYTES == SRC_PANEL
-        .if     BYTES == DST_PANEL
+        .if     BYTES == SRC_PANEL && BYTES == DST_PANEL
         .equ    RUNS, 1
         .equ    RUN_WORDS, G*BYTES/8
-        .else
-        .equ    RUNS, G
-        .equ    RUN_WORDS, BYTES/8
-        .endif
         .else
         .equ    RUNS, G
         .equ    RUN_WORDS, BYTES/8
@@ -32,13 +27,13 @@
         .equ    SRC_JUMP, SRC_PANEL/8-6*(WORD_COUNT-1)
         .equ    DST_JUMP, DST_PANEL/8-6*(WORD_COUNT-1)
 
+        .if     RUNS == 1
+        .equ    WAY, 0
+        .else
         .if     SLOTS_BY_RUNS < SLOTS_BY_WORDS
         .equ    WAY, 2
         .else
-        .if     WORD_COUNT < 2
-        .equ    WAY, 1
-        .else
-        .if     max(SRC_JUMP,DST_JUMP) > 511
+        .if     WORD_COUNT < 2 || max(SRC_JUMP,DST_JUMP) > 511 || min(SRC_JUMP,DST_JUMP) < -506
         .equ    WAY, 1
         .else
         .equ    WAY, 0
@@ -86,6 +81,7 @@ copy_panels:
         .endif
 
         .if     WAY == 0
+        .if     RUNS > 1
         # Strides: 6 words, and the two jumps; a longer share jumps six words less.
         mul     $m4, $m4, 6
         sub     $m5, SRC_JUMP, $m4
@@ -96,6 +92,10 @@ copy_panels:
         shl     $m9, $m9, 20
         or      $m5, $m5, $m9
         or      $m5, $m5, 6
+        .else
+        brneg   $m3, .Lnone
+        setzi   $m5, 6
+        .endif
         ld64step $a0:1, $m15, $m1+=, 6
         tapack  $m6:7, $m1, $m1, $m2
         .if     RUNS > 1

@@ -11,6 +11,19 @@
 
         .equ    FULL_WORDS, TAIL/4
         .equ    PARTIAL_LANES, TAIL-4*FULL_WORDS
+        # Lanes that count in the words of the last panel, and whether a word follows.
+        .equ    LANES_0, min(TAIL,4)
+        .equ    LANES_1, max(min(TAIL-4,4),0)
+        .equ    LANES_2, max(min(TAIL-8,4),0)
+        .equ    LANES_3, max(min(TAIL-12,4),0)
+        .equ    MORE_1, min(LANES_1,1)
+        .equ    MORE_2, min(LANES_2,1)
+        .equ    MORE_3, min(LANES_3,1)
+        .if     SCALE == 0x3f800000
+        .equ    SCALED, 0
+        .else
+        .equ    SCALED, 1
+        .endif
         .equ    ROW_COUNT, ROWS/6
         .equ    ROW_EXTRA, ROWS-6*ROW_COUNT
 
@@ -34,7 +47,7 @@ softmax:
         .macro  difference
         { nop
           f16v4add $a0:1, $a2:BL, $a0:1 }
-        .if     SCALE != 0x3f800000
+        .if     SCALED == 1
         { nop
           f16v4mul $a0:1, $a2:BU, $a0:1 }
         .endif
@@ -56,40 +69,42 @@ softmax:
           f16v8acc $a4:7 }
         .endm
 
-        # One word of the last panel, by its number: all lanes, some lanes or none. The words are loaded as they are needed.
-        .macro  last_word number, pair, low, high
-        .if     \number < FULL_WORDS
-        ld64step $a0:1, $m15, $m2+=, 1
-        .align  8
-        difference
-        f16v2exp \low, $a0
-        f16v2exp \high, $a1
+        # One word of the last panel, loaded in $a0:1. `lanes`: how many of its four count. `load_next`: a word follows, load it.
+        # `store_before`: the word before waits in $a6:7.
+        .macro  last_word low, high, lanes, load_next, store_before
+        .if     \store_before == 1
+        { st64step $a6:7, $m15, $m3+=, 1
+          f16v4add $a0:1, $a2:BL, $a0:1 }
         .else
-        .if     \number == FULL_WORDS
-        .if     PARTIAL_LANES > 0
-        ld64step $a0:1, $m15, $m2+=, 1
-        .align  8
-        difference
-        f16v2exp \low, $a0
-        .if     PARTIAL_LANES > 2
-        f16v2exp \high, $a1
+        { nop
+          f16v4add $a0:1, $a2:BL, $a0:1 }
+        .endif
+        .if     SCALED == 1
+        { nop
+          f16v4mul $a0:1, $a2:BU, $a0:1 }
+        .endif
+        { nop
+          f16v2exp \low, $a0 }
+        .if     \lanes > 2
+        .if     \load_next == 1
+        { ld64step $a0:1, $m15, $m2+=, 1
+          f16v2exp \high, $a1 }
         .else
-        zero    \high
-        .endif
-        .if     PARTIAL_LANES == 1
-        sort4x16lo \low, \low, $azero
-        .endif
-        .if     PARTIAL_LANES == 3
-        sort4x16lo \high, \high, $azero
+        { nop
+          f16v2exp \high, $a1 }
         .endif
         .else
-        zero    \pair
+        { nop
+          zero    \high }
         .endif
-        .else
-        zero    \pair
+        .if     \lanes == 1
+        { nop
+          sort4x16lo \low, \low, $azero }
         .endif
+        .if     \lanes == 3
+        { nop
+          sort4x16lo \high, \high, $azero }
         .endif
-        st64step \pair, $m15, $m3+=, 1
         .endm
 
         .worker
@@ -120,7 +135,6 @@ softmax:
 .Lrow:
         # The maximum of four columns of lanes.
         mov     $m2, $m0
-        mov     $m3, $m0
         .if     TAIL < 4
         .if     KG > 1
         ld64    $a2:3, $m0, $m15, 0
@@ -188,50 +202,80 @@ softmax:
         .endif
         f16v4max $a4:5, $a4:5, $a0:1
         .endif
-        f16v4maxc $a4, $a4:5
-        ld32    $a6, $m12, $m15, 0
-        f16v2maxc $a4, $a4
         # $a2 = (-maximum, scale); the scaled maximum goes to the statistics.
         .align  8
+        { mov     $m3, $m0
+          f16v4maxc $a4, $a4:5 }
+        { ld32    $a6, $m12, $m15, 0
+          f16v2maxc $a4, $a4 }
         { ld32    $a3, $m12, $m15, 1
           f16tof32 $a5, $a4 }
         { mov     $m2, $m0
           f32mul  $a5, $a5, $a6 }
         { st32    $a5, $m1, $m15, 0
           f16v2sub $a4, $azero, $a4 }
-        .if     KG > 1
         { ld64step $a0:1, $m15, $m2+=, 1
           sort4x16lo $a2, $a4, $a3 }
-        { rpt     $m6, (.Lpanel_end-.Lpanel)/8-1
+        .if     KG > 1
+        { rpt     $m6, 13+4*SCALED
           fnop }
-.Lpanel:
         two_words 1, 1
         two_words $m4, $m4
-.Lpanel_end:
+        .endif
+        # The last panel; its first word is loaded.
+        last_word $a4, $a5, LANES_0, MORE_1, 0
+        .if     TAIL > 4
+        { st64step $a4:5, $m15, $m3+=, 1
+          fnop }
+        last_word $a6, $a7, LANES_1, MORE_2, 0
+        { nop
+          f16v8acc $a4:7 }
         .else
-        sort4x16lo $a2, $a4, $a3
+        { st64step $a4:5, $m15, $m3+=, 1
+          f16v4acc $a4:5 }
+        { nop
+          zero    $a6:7 }
         .endif
-        .if     KG > 1
-        # The loop has loaded the first word of the last panel.
-        add     $m2, $m2, -8
+        .if     TAIL > 8
+        last_word $a4, $a5, LANES_2, MORE_3, 1
+        .if     TAIL > 12
+        { st64step $a4:5, $m15, $m3+=, 1
+          fnop }
+        last_word $a6, $a7, LANES_3, 0, 0
+        { st64step $a6:7, $m15, $m3+=, 1
+          f16v8acc $a4:7 }
+        .else
+        { st64step $a4:5, $m15, $m3+=, 1
+          f16v4acc $a4:5 }
+        { st64step $azeros, $m15, $m3+=, 1
+          fnop }
         .endif
-        last_word 0, $a4:5, $a4, $a5
-        last_word 1, $a6:7, $a6, $a7
-        f16v8acc $a4:7
-        last_word 2, $a4:5, $a4, $a5
-        last_word 3, $a6:7, $a6, $a7
-        f16v8acc $a4:7
+        .else
+        { st64step $a6:7, $m15, $m3+=, 1
+          fnop }
+        { st64step $azeros, $m15, $m3+=, 1
+          fnop }
+        { st64step $azeros, $m15, $m3+=, 1
+          fnop }
+        .endif
         # The eight sums, and zeros for the next row.
-        f32v2gina $a0:1, $azeros, 0
-        f32v2gina $a2:3, $azeros, 0
-        f32v2gina $a4:5, $azeros, 0
-        f32v2gina $a6:7, $azeros, 0
-        f32v2add $a0:1, $a0:1, $a2:3
-        f32v2add $a4:5, $a4:5, $a6:7
-        f32v2add $a0:1, $a0:1, $a4:5
-        f32add  $a0, $a0, $a1
+        { add     $m0, $m0, 192
+          f32v2gina $a0:1, $azeros, 0 }
+        { nop
+          f32v2gina $a2:3, $azeros, 0 }
+        { nop
+          f32v2gina $a4:5, $azeros, 0 }
+        { nop
+          f32v2gina $a6:7, $azeros, 0 }
+        { nop
+          f32v2add $a0:1, $a0:1, $a2:3 }
+        { nop
+          f32v2add $a4:5, $a4:5, $a6:7 }
+        { nop
+          f32v2add $a0:1, $a0:1, $a4:5 }
+        { nop
+          f32add  $a0, $a0, $a1 }
         st32    $a0, $m1, $m15, 1
-        add     $m0, $m0, 192
         add     $m1, $m1, 48
         brnzdec $m5, .Lrow
 .Lnone:

@@ -1,15 +1,17 @@
 # Transposes panels: dst(c, r) = src(r, c), src of ROWS rows and 16*CG columns, dst of 16*CG rows and ROWS columns.
 #
 # Arguments: 0 src, CG panels SRC_PANEL bytes apart, 1 dst, ROWS/16 panels DST_PANEL bytes apart, in different conflict units.
-# A strip is four rows of a panel, 16 columns: four blocks of 4 x 4. It becomes one 64-bit word of 16 rows of dst. The strips of all panels,
-# rows first, go to the workers in turn: worker w takes the strips w, w + 6, ...
+# 16 rows of a panel are 512 bytes, and so is their transpose. These squares, rows first, go to the workers in turn: worker w
+# takes the squares w, w + 6, ...
 #
-# The transposer returns the columns 0 and 1 of a block at once and 2 and 3 while the next block enters (isa-notes 10.5), so
-# five bundles move a block: four loads, four stores, four calls.
+# A square is four strips of four rows, a strip four blocks of 4 x 4. The transposer returns the columns 0 and 1 of a block at once
+# and 2 and 3 while the next block enters (isa-notes 10.5), so five bundles move a block: four loads, four stores, four calls. The loads of a
+# block stand beside the stores of the block before; after the last block of a square they read four rows too far, hence the
+# readable tail. The stores of the first block (columns of nothing, zeros at first) go where the last strip stores later.
 
-        .equ    STRIPS, ROWS/4
-        .equ    COUNT, STRIPS*CG/6
-        .equ    EXTRA, STRIPS*CG-6*COUNT
+        .equ    SQUARES, ROWS/16
+        .equ    COUNT, SQUARES*CG/6
+        .equ    EXTRA, SQUARES*CG-6*COUNT
 
         .text
         .globl  transpose
@@ -21,11 +23,27 @@ transpose:
         sync    2
         br      $m10
 
+        # One block: enter the rows in $a0:7, store the columns 2 and 3 of the block before and 0 and 1 of this one, load the
+        # next block. `row_0`: words from row 0 to the next one; `row_3`: code of the jump from row 3; the word after column 3 is
+        # the next row (stride register $m5, code 5) or the next word of row 0 ($m4, code 9).
+        .macro  block row_0, row_3, strides, codes
+        { ld64step $a0:1, $m15, $m8+=, \row_0
+          f16v4istacc $a2:3, $a0:1, $a2:3, TISTACC_P0 }
+        { ldst64pace $a2:3, $a2:3, $m6:7+=, $m5, 5
+          f16v4istacc $a4:5, $a4:5, $a6:7, TISTACC_P1 }
+        { ldst64pace $a4:5, $a4:5, $m6:7+=, \strides, \codes
+          f16v4stacc $a6:7, TSTACC_P0 }
+        { st64pace $a6:7, $m6:7+=, $m5, 1
+          f16v4stacc $a6:7, TSTACC_P1 }
+        { ldst64pace $a6:7, $a6:7, $m6:7+=, $m5, \row_3
+          fnop }
+        .endm
+
         .worker
         .align  8
 .Lworker:
-        # $m0 strip of the panel, $m1 src panel, $m2 dst rows of the panel, $m3 strips left less one, $m5 strides (1: next row,
-        # 2: row 3 of a block to row 1 of the next), $m6:7 packed pointers, $m8 row 0.
+        # $m0 square of the panel, $m1 src panel, $m2 dst rows of the panel, $m3 squares left less one, $m4 and $m5 strides in words (4
+        # and -59; 4, -7 and 5), $m6:7 rows 1 to 3 and the result, $m8 row 0.
         get     $m0, $WSR
         and     $m0, $m0, 7
         cmpslt  $m3, $m0, EXTRA
@@ -33,81 +51,48 @@ transpose:
         brneg   $m3, .Lnone
         ld32    $m1, $m13, $m15, 0
         ld32    $m2, $m13, $m15, 1
+        setzi   $m4, 4|((-59&1023)<<10)
         setzi   $m5, 4|((-7&1023)<<10)
+        setzi   $m6, 5
+        shl     $m6, $m6, 20
+        or      $m5, $m5, $m6
+        setzi   $m10, DST_PANEL
         setzi   $m11, SRC_PANEL
-.Lstrip:
-        # Strips beyond the panel belong to the next one.
-        cmpult  $m4, $m0, STRIPS
-        brnz    $m4, .Lfound
-        add     $m0, $m0, -STRIPS
+        f16v4istacc $a0:1, $azeros, $azeros, TISTACC_P0
+        f16v4istacc $a0:1, $azeros, $azeros, TISTACC_P1
+.Lsquare:
+        # Squares beyond the panel belong to the next one.
+        cmpult  $m6, $m0, SQUARES
+        brnz    $m6, .Lfound
+        add     $m0, $m0, -SQUARES
         add     $m1, $m1, $m11
         add     $m2, $m2, 512
-        bri     .Lstrip
+        bri     .Lsquare
 .Lfound:
-        shl     $m8, $m0, 7
+        shl     $m8, $m0, 9
         add     $m8, $m8, $m1
-        # dst panel strip/4, word strip%4.
-        shr     $m9, $m0, 2
-        setzi   $m4, DST_PANEL
-        mul     $m9, $m9, $m4
-        and     $m4, $m0, 3
-        shl     $m4, $m4, 3
-        add     $m9, $m9, $m4
+        mul     $m9, $m0, $m10
         add     $m9, $m9, $m2
         ld64    $a2:3, $m8, $m15, 4
         ld64    $a4:5, $m8, $m15, 8
         ld64    $a6:7, $m8, $m15, 12
         ld64step $a0:1, $m15, $m8+=, 1
-        # The packed load pointer starts at row 1 of the second block.
-        add     $m4, $m8, 32
-        tapack  $m6:7, $m4, $m4, $m9
-        # The first block has no columns of a block before to store.
-        add     $m10, $m8, 0
+        add     $m6, $m8, 32
+        add     $m9, $m9, 440
+        tapack  $m6:7, $m6, $m6, $m9
+        add     $m0, $m0, 6
         .align  8
-        { ld64step $a0:1, $m15, $m8+=, 1
-          f16v4istacc $a2:3, $a0:1, $a2:3, TISTACC_P0 }
-        { ld64    $a2:3, $m10, $m15, 4
-          f16v4istacc $a4:5, $a4:5, $a6:7, TISTACC_P1 }
-        { ld64    $a4:5, $m10, $m15, 8
-          f16v4stacc $a6:7, TSTACC_P0 }
-        { st64pace $a6:7, $m6:7+=, $m5, 1
-          f16v4stacc $a6:7, TSTACC_P1 }
-        { st64pace $a6:7, $m6:7+=, $m5, 1
+        { rpt     4, 19
           fnop }
-        { ld64    $a6:7, $m10, $m15, 12
-          fnop }
-        # Blocks 1 and 2 load the rows 1 to 3 of the blocks 2 and 3.
-        add     $m4, $m4, 8
-        add     $m9, $m9, 64
-        tapack  $m6:7, $m4, $m4, $m9
-        .align  8
-        { rpt     2, 4
-          fnop }
-        { ld64step $a0:1, $m15, $m8+=, 1
-          f16v4istacc $a2:3, $a0:1, $a2:3, TISTACC_P0 }
-        { ldst64pace $a2:3, $a2:3, $m6:7+=, $m5, 5
-          f16v4istacc $a4:5, $a4:5, $a6:7, TISTACC_P1 }
-        { ldst64pace $a4:5, $a4:5, $m6:7+=, $m5, 5
-          f16v4stacc $a6:7, TSTACC_P0 }
-        { st64pace $a6:7, $m6:7+=, $m5, 1
-          f16v4stacc $a6:7, TSTACC_P1 }
-        { ldst64pace $a6:7, $a6:7, $m6:7+=, $m5, 6
-          fnop }
-        # The last block, and its columns 2 and 3.
+        block   1, 6, $m4, 9
+        block   1, 6, $m5, 5
+        block   13, 7, $m5, 5
+        block   1, 6, $m5, 5
         { nop
-          f16v4istacc $a2:3, $a0:1, $a2:3, TISTACC_P0 }
-        { st64pace $a2:3, $m6:7+=, $m5, 1
-          f16v4istacc $a4:5, $a4:5, $a6:7, TISTACC_P1 }
-        { st64pace $a4:5, $m6:7+=, $m5, 1
-          f16v4stacc $a6:7, TSTACC_P0 }
-        { st64pace $a6:7, $m6:7+=, $m5, 1
-          f16v4stacc $a6:7, TSTACC_P1 }
-        { st64pace $a6:7, $m6:7+=, $m5, 1
           f16v4istacc $a2:3, $azeros, $azeros, TISTACC_P0 }
         { st64pace $a2:3, $m6:7+=, $m5, 1
           f16v4istacc $a4:5, $azeros, $azeros, TISTACC_P1 }
         st64pace $a4:5, $m6:7+=, $m5, 1
-        add     $m0, $m0, 6
-        brnzdec $m3, .Lstrip
+        brnzdec $m3, .Lsquare
 .Lnone:
         exitz   $m15

@@ -1,0 +1,13 @@
+//! Every kernel on one simulated tile, against its definition in f64.
+//!
+//! Memory that a test did not write is poison: multiplying or storing it faults, and what a kernel must not touch is poison afterwards.
+
+mod bench;
+mod matrix;
+
+mod attention;
+mod bias;
+mod copies;
+mod cycle_model;
+mod product;
+mod rearrange;

@@ -1,0 +1,117 @@
+//! `gemm` and `gemm_f32`.
+
+use proptest::prelude::*;
+
+use crate::bench::{Call, Outcome};
+use crate::matrix::{Draw, Matrix, spans};
+
+const X: u32 = 0x60000;
+const W: u32 = 0x88000;
+const PARTIALS: u32 = 0xb8000;
+const OUT: u32 = 0xc0000;
+
+/// A product: rows, blocks of inner channels, groups of channels, coefficients 128 bits at a time, spare rows between panels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub(crate) rows: usize,
+    pub(crate) kb: usize,
+    pub(crate) cg: usize,
+    pub(crate) wide: bool,
+    pub(crate) spare: usize,
+}
+
+impl Shape {
+    fn x_panel(self) -> u32 {
+        32 * (self.rows + self.spare) as u32
+    }
+
+    fn w_panel(self) -> u32 {
+        512 * self.cg as u32 + 32 * self.spare as u32
+    }
+
+    fn out_panel(self) -> u32 {
+        32 * (self.rows + 2 * self.spare) as u32
+    }
+
+    pub(crate) fn call(self, kernel: &str) -> Call {
+        let defines = [
+            ("ROWS", self.rows as i64),
+            ("KB", self.kb as i64),
+            ("CG", self.cg as i64),
+            ("X_PANEL", i64::from(self.x_panel())),
+            ("W_PANEL", i64::from(self.w_panel())),
+            ("OUT_PANEL", i64::from(self.out_panel())),
+            ("WMEM", i64::from(self.wide)),
+        ];
+        let operands: &[u32] = if kernel == "gemm" { &[X, W, OUT] } else { &[X, W, OUT, PARTIALS] };
+        Call::new(kernel, &defines, operands)
+    }
+
+    pub(crate) fn run(self, kernel: &str) -> (Matrix, Matrix, Outcome) {
+        let mut draw = Draw::new((self.rows * 1000 + self.kb * 100 + self.cg) as u64);
+        let x = Matrix::normal(self.rows, 16 * self.kb, 1.0, &mut draw);
+        let w = Matrix::normal(16 * self.cg, 16 * self.kb, 0.25, &mut draw);
+        let call = self.call(kernel).with(x.panels(X, self.x_panel())).with(w.panels(W, self.w_panel()));
+        (x, w, call.run())
+    }
+}
+
+/// Half an f16 step of the largest sums for every rounding, besides the f32 sums inside.
+fn bound(kernel: &str, kb: usize) -> f64 {
+    let roundings = if kernel == "gemm" { kb } else { 1 };
+    roundings as f64 * (2.0_f64).powi(-9)
+}
+
+fn check(kernel: &str, shape: Shape) {
+    let (x, w, outcome) = shape.run(kernel);
+    let got = Matrix::from_panels(shape.rows, 16 * shape.cg, OUT, shape.out_panel(), |address, bytes| outcome.read(address, bytes));
+    let dot = |row, channel| (0..16 * shape.kb).map(|k| x.at(row, k) * w.at(channel, k)).sum();
+    let error = got.error(dot);
+    assert!(error <= bound(kernel, shape.kb), "{kernel} {shape:?}: error {error}");
+    let mut written = spans(shape.rows, shape.cg, OUT, shape.out_panel());
+    if kernel == "gemm_f32" {
+        written.push((PARTIALS, 32 * shape.rows as u32));
+    }
+    outcome.untouched(PARTIALS, 0xe8000, &written);
+}
+
+const fn shape(rows: usize, kb: usize, cg: usize, wide: bool, spare: usize) -> Shape {
+    Shape { rows, kb, cg, wide, spare }
+}
+
+/// Both schemes of the kernel, with equal and unequal shares, panels near and too far apart for a stride.
+#[rustfmt::skip]
+const SHAPES: &[Shape] = &[
+    shape(1, 1, 1, false, 0),  shape(2, 4, 1, true, 3),   shape(5, 3, 2, false, 1),  shape(6, 5, 2, true, 0),
+    shape(7, 2, 1, false, 0),  shape(12, 5, 5, true, 0),  shape(12, 1, 3, false, 2), shape(13, 1, 2, true, 0),
+    shape(13, 3, 2, true, 1),  shape(16, 2, 2, false, 0), shape(16, 6, 1, true, 9),  shape(18, 4, 1, true, 0),
+    shape(19, 3, 2, true, 0),  shape(23, 2, 1, false, 0), shape(24, 3, 2, true, 4),  shape(25, 1, 3, false, 0),
+    shape(25, 2, 3, true, 0),  shape(29, 3, 3, false, 2), shape(46, 6, 2, true, 0),  shape(46, 2, 1, false, 120),
+    shape(92, 5, 3, true, 0),  shape(92, 2, 2, true, 60), shape(96, 3, 1, false, 0), shape(180, 3, 1, true, 0),
+];
+
+#[test]
+fn products_with_f16_partial_sums_match_their_definition() {
+    SHAPES.iter().for_each(|shape| check("gemm", *shape));
+}
+
+#[test]
+fn products_with_f32_partial_sums_match_their_definition() {
+    SHAPES.iter().for_each(|shape| check("gemm_f32", *shape));
+}
+
+#[test]
+fn the_longest_stream_still_fits_its_strides() {
+    check("gemm", shape(768, 2, 1, true, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn drawn_products_match_their_definition(
+        rows in 1_usize..120, kb in 1_usize..=6, cg in 1_usize..=5, wide: bool, spare in 0_usize..6, f32_sums: bool,
+    ) {
+        check(if f32_sums { "gemm_f32" } else { "gemm" }, shape(rows, kb, cg, wide, spare));
+    }
+}
