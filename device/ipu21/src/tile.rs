@@ -11,13 +11,20 @@ pub const ROWS: u16 = 23;
 
 /// Logical number: neighbours in it are neighbours on the chip. Used for placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct TileId(u16);
 
 /// Physical number, `64*row + 4*column + sub`: what exchange selectors, host packets and debug windows carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u16", into = "u16")]
 pub struct PhysTile(u16);
+
+/// A number that no tile has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoSuchTile {
+    /// The number.
+    pub found: u16,
+}
 
 impl TileId {
     /// `None` from 1472 on.
@@ -143,6 +150,42 @@ impl PhysTile {
     #[must_use]
     pub const fn group_owner(self) -> Self {
         Self(self.0 & 0x3d)
+    }
+}
+
+impl fmt::Display for NoSuchTile {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "no tile {}: expected a number below {COUNT}", self.found)
+    }
+}
+
+impl std::error::Error for NoSuchTile {}
+
+impl TryFrom<u16> for TileId {
+    type Error = NoSuchTile;
+
+    fn try_from(found: u16) -> Result<Self, NoSuchTile> {
+        Self::new(found).ok_or(NoSuchTile { found })
+    }
+}
+
+impl From<TileId> for u16 {
+    fn from(tile: TileId) -> Self {
+        tile.0
+    }
+}
+
+impl TryFrom<u16> for PhysTile {
+    type Error = NoSuchTile;
+
+    fn try_from(found: u16) -> Result<Self, NoSuchTile> {
+        Self::new(found).ok_or(NoSuchTile { found })
+    }
+}
+
+impl From<PhysTile> for u16 {
+    fn from(tile: PhysTile) -> Self {
+        tile.0
     }
 }
 
