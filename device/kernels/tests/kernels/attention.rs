@@ -1,5 +1,7 @@
 //! `softmax`, `normalise` and `merge`.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use crate::bench::{Call, Outcome};
@@ -25,9 +27,7 @@ impl Softmax {
         32 * (self.rows + self.spare) as u32
     }
 
-    pub(crate) fn run(self) -> (Matrix, Outcome) {
-        let mut draw = Draw::new((self.rows * 100 + self.tail) as u64);
-        let s = Matrix::normal(self.rows, 16 * self.groups, 2.0, &mut draw);
+    fn call(self) -> Call {
         let defines = [
             ("ROWS", self.rows as i64),
             ("KG", self.groups as i64),
@@ -35,7 +35,18 @@ impl Softmax {
             ("S_PANEL", i64::from(self.panel())),
             ("SCALE", i64::from(self.scale.to_bits())),
         ];
-        let outcome = Call::new("softmax", &defines, &[S, STATS]).with(s.panels(S, self.panel())).run();
+        Call::new("softmax", &defines, &[S, STATS])
+    }
+
+    /// What the manifest's expressions may read.
+    pub(crate) fn symbols(self) -> BTreeMap<String, i64> {
+        self.call().symbols()
+    }
+
+    pub(crate) fn run(self) -> (Matrix, Outcome) {
+        let mut draw = Draw::new((self.rows * 100 + self.tail) as u64);
+        let s = Matrix::normal(self.rows, 16 * self.groups, 2.0, &mut draw);
+        let outcome = self.call().with(s.panels(S, self.panel())).run();
         (s, outcome)
     }
 }
@@ -84,7 +95,8 @@ fn check_normalise(rows: usize, cg: usize, spare: usize) {
     let defines = [("ROWS", rows as i64), ("CG", cg as i64), ("O_PANEL", i64::from(panel))];
     let outcome = Call::new("normalise", &defines, &[S, STATS]).with(o.panels(S, panel)).with([(STATS, stats)]).run();
     let got = Matrix::from_panels(rows, 16 * cg, S, panel, |address, bytes| outcome.read(address, bytes));
-    let relative = |row: usize, column: usize| (got.at(row, column) * sums[row] - o.at(row, column)).abs() / o.at(row, column).abs().max(1.0);
+    let relative =
+        |row: usize, column: usize| (got.at(row, column) * sums[row] - o.at(row, column)).abs() / o.at(row, column).abs().max(1.0);
     let error = (0..rows).flat_map(|row| (0..16 * cg).map(move |column| (row, column))).map(|(row, column)| relative(row, column));
     assert!(error.fold(0.0, f64::max) <= 1.1e-3, "normalise rows={rows} cg={cg}");
     outcome.untouched(S, 0xe8000, &spans(rows, cg, S, panel));
@@ -101,7 +113,8 @@ fn check_merge(rows: usize, cg: usize, parts: usize, spare: usize) {
     let mut draw = Draw::new((rows * 10 + parts) as u64);
     let (dense, panel) = (32 * rows as u32, 32 * (rows + spare) as u32);
     let outputs: Vec<Matrix> = (0..parts).map(|_| Matrix::normal(rows, 16 * cg, 20.0, &mut draw)).collect();
-    let stats: Vec<f64> = (0..parts * rows).flat_map(|_| [draw.normal(), 60.0 + 40.0 * draw.unit()]).map(|value| f64::from(value as f32)).collect();
+    let stats: Vec<f64> =
+        (0..parts * rows).flat_map(|_| [draw.normal(), 60.0 + 40.0 * draw.unit()]).map(|value| f64::from(value as f32)).collect();
     let defines = [("ROWS", rows as i64), ("CG", cg as i64), ("PARTS", parts as i64), ("OUT_PANEL", i64::from(panel))];
     let mut call = Call::new("merge", &defines, &[PARTS, STATS, OUT]).with([(STATS, single_bytes(stats.iter().copied()))]);
     for (part, output) in outputs.iter().enumerate() {
@@ -121,7 +134,9 @@ fn check_merge(rows: usize, cg: usize, parts: usize, spare: usize) {
 
 #[test]
 fn merge_joins_partial_attention_by_log_sum_exp() {
-    for (rows, cg, parts, spare) in [(1, 1, 1, 0), (2, 1, 16, 0), (5, 2, 2, 1), (6, 1, 4, 0), (7, 1, 3, 5), (12, 5, 8, 0), (13, 2, 3, 0), (46, 3, 2, 0)] {
+    for (rows, cg, parts, spare) in
+        [(1, 1, 1, 0), (2, 1, 16, 0), (5, 2, 2, 1), (6, 1, 4, 0), (7, 1, 3, 5), (12, 5, 8, 0), (13, 2, 3, 0), (46, 3, 2, 0)]
+    {
         check_merge(rows, cg, parts, spare);
     }
 }

@@ -23,7 +23,9 @@ fn check_bias(kernel: &str, rows: usize, cg: usize, spare: usize) {
 
 #[test]
 fn biases_are_added_to_columns_and_to_rows() {
-    for (rows, cg, spare) in [(1, 1, 0), (2, 2, 1), (5, 2, 0), (6, 1, 0), (7, 3, 2), (12, 1, 0), (13, 3, 0), (16, 5, 0), (46, 2, 1), (92, 5, 0)] {
+    for (rows, cg, spare) in
+        [(1, 1, 0), (2, 2, 1), (5, 2, 0), (6, 1, 0), (7, 3, 2), (12, 1, 0), (13, 3, 0), (16, 5, 0), (46, 2, 1), (92, 5, 0)]
+    {
         check_bias("bias_columns", rows, cg, spare);
         check_bias("bias_rows", rows, cg, spare);
     }

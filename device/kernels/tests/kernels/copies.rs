@@ -54,18 +54,26 @@ fn joining_stores_nothing() {
 }
 
 /// Runs, bytes of one, distances of sources and targets.
-pub(crate) fn copy_panels(runs: u32, count: u32, src_panel: u32, dst_panel: u32) -> Outcome {
+pub(crate) fn panels_call(runs: u32, count: u32, src_panel: u32, dst_panel: u32) -> Call {
     let defines =
         [("G", i64::from(runs)), ("BYTES", i64::from(count)), ("SRC_PANEL", i64::from(src_panel)), ("DST_PANEL", i64::from(dst_panel))];
+    Call::new("copy_panels", &defines, &[SRC, DST])
+}
+
+pub(crate) fn copy_panels(runs: u32, count: u32, src_panel: u32, dst_panel: u32) -> Outcome {
     let sources = (0..runs).map(|run| (SRC + run * src_panel, bytes(count + 8 * run)[..count as usize].to_vec()));
-    Call::new("copy_panels", &defines, &[SRC, DST]).with(sources).run()
+    panels_call(runs, count, src_panel, dst_panel).with(sources).run()
 }
 
 fn check_panels(runs: u32, count: u32, src_panel: u32, dst_panel: u32) {
     let outcome = copy_panels(runs, count, src_panel, dst_panel);
     for run in 0..runs {
         let expected = &bytes(count + 8 * run)[..count as usize];
-        assert_eq!(outcome.read(DST + run * dst_panel, count), expected, "run {run} of {runs} x {count}, {src_panel} and {dst_panel} apart");
+        assert_eq!(
+            outcome.read(DST + run * dst_panel, count),
+            expected,
+            "run {run} of {runs} x {count}, {src_panel} and {dst_panel} apart"
+        );
     }
     let written: Vec<_> = (0..runs).map(|run| (DST + run * dst_panel, count)).collect();
     outcome.untouched(DST, 0xe8000, &written);
@@ -73,7 +81,7 @@ fn check_panels(runs: u32, count: u32, src_panel: u32, dst_panel: u32) {
 
 /// Runs as one, by words with and without strides that fit, by runs.
 #[rustfmt::skip]
-const PANELS: [(u32, u32, u32, u32); 13] = [
+pub(crate) const PANELS: [(u32, u32, u32, u32); 13] = [
     (1, 8, 32, 32),          (1, 96, 96, 96),         (3, 96, 128, 160),     (5, 384, 384, 512),   (5, 2944, 3072, 2944),
     (5, 2944, 2944, 2944),   (7, 32, 64, 96),         (40, 32, 1024, 64),    (13, 48, 48, 96),     (3, 960, 16384, 960),
     (2, 104, 104, 200),      (2, 8, 32, 64),          (2, 2944, 8192, 2944),

@@ -65,9 +65,7 @@ impl Matrix {
 
     /// Reads the panels back.
     pub(crate) fn from_panels(rows: usize, columns: usize, base: u32, panel: u32, read: impl Fn(u32, u32) -> Vec<u8>) -> Self {
-        let groups: Vec<Vec<f64>> = (0..columns / 16)
-            .map(|group| halves(&read(base + panel * group as u32, 32 * rows as u32)))
-            .collect();
+        let groups: Vec<Vec<f64>> = (0..columns / 16).map(|group| halves(&read(base + panel * group as u32, 32 * rows as u32))).collect();
         Self::from_fn(rows, columns, |row, column| groups[column / 16][16 * row + column % 16])
     }
 

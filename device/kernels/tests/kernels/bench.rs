@@ -1,0 +1,116 @@
+//! One call of a kernel: assembled, placed, run on one tile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use ipu21::parameters::Parameters;
+use simulator::{Segment, SingleTile};
+use toolchain::object::Object;
+use toolchain::{Source, assemble};
+
+const CODE: u32 = 0x4c100;
+const SCRATCH: u32 = 0x50000;
+const ARGUMENTS: u32 = 0x50800;
+const OPERANDS: u32 = 0x54000;
+
+/// A kernel, its parameters, its arguments and the memory it finds.
+pub(crate) struct Call {
+    kernel: String,
+    defines: BTreeMap<String, i64>,
+    arguments: Vec<u32>,
+    memory: Vec<(u32, Vec<u8>)>,
+}
+
+/// The tile after the call.
+pub(crate) struct Outcome {
+    tile: SingleTile,
+    clocks: u64,
+}
+
+impl Call {
+    pub(crate) fn new(kernel: &str, defines: &[(&str, i64)], operands: &[u32]) -> Self {
+        Call {
+            kernel: kernel.to_owned(),
+            defines: defines.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect(),
+            arguments: operands.to_vec(),
+            memory: Vec::new(),
+        }
+    }
+
+    /// A call at addresses the manifest allows, whose operands hold zeros.
+    pub(crate) fn zeros(name: &str, defines: &[(&str, i64)]) -> Self {
+        let kernels = toolchain::manifest::parse(kernels::manifest()).expect("the manifest is sound");
+        let kernel = kernels.iter().find(|kernel| kernel.name == name).expect("the kernel is listed");
+        let mut call = Call::new(name, defines, &[]);
+        call.arguments = kernel.place_operands(&call.defines, OPERANDS).expect("the operands fit");
+        let bytes = |operand: &toolchain::manifest::Operand| operand.bytes.evaluate(&call.defines).expect("the size evaluates") as usize;
+        call.memory = call.arguments.iter().zip(&kernel.operands).map(|(address, operand)| (*address, vec![0; bytes(operand)])).collect();
+        call
+    }
+
+    /// What the manifest's expressions may read.
+    pub(crate) fn symbols(&self) -> BTreeMap<String, i64> {
+        self.defines.clone()
+    }
+
+    pub(crate) fn with_values(mut self, values: &[u32]) -> Self {
+        self.arguments.extend(values);
+        self
+    }
+
+    pub(crate) fn with(mut self, memory: impl IntoIterator<Item = (u32, Vec<u8>)>) -> Self {
+        self.memory.extend(memory);
+        self
+    }
+
+    pub(crate) fn run(self) -> Outcome {
+        let (code, entry) = code(&self.kernel, &self.defines);
+        let arguments = self.arguments.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let mut memory = self.memory;
+        memory.extend([(CODE, code), (ARGUMENTS, arguments)]);
+        memory.retain(|(_, bytes)| !bytes.is_empty());
+        let segments: Vec<Segment> = memory.into_iter().map(|(address, bytes)| segment(address, bytes)).collect();
+        let mut tile = SingleTile::new(Arc::new(Parameters::shipped()));
+        tile.load(&segments).unwrap_or_else(|fault| panic!("{}: {fault}", self.kernel));
+        let clocks =
+            tile.call(entry, ARGUMENTS, SCRATCH).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines)).clocks;
+        Outcome { tile, clocks }
+    }
+}
+
+fn segment(address: u32, bytes: Vec<u8>) -> Segment {
+    Segment { address, memory_bytes: bytes.len() as u32, data: Arc::from(bytes) }
+}
+
+/// The linked code of a variant and its entry address.
+fn code(kernel: &str, defines: &BTreeMap<String, i64>) -> (Vec<u8>, u32) {
+    let file =
+        kernels::files().iter().find(|file| file.name.strip_suffix(".S") == Some(kernel)).expect("the kernel has a file of its name");
+    let source = Source { name: file.name.to_owned(), text: file.text.to_owned() };
+    let bytes = assemble(&source, defines, &Parameters::shipped())
+        .unwrap_or_else(|faults| panic!("{kernel} {defines:?}: {}", faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")));
+    let object = Object::parse(&bytes).expect("the assembler writes objects");
+    let linked = object.link_at(CODE, &BTreeMap::new()).expect("a kernel refers to nothing outside");
+    (linked, CODE + object.symbols()[kernel])
+}
+
+impl Outcome {
+    pub(crate) fn clocks(&self) -> u64 {
+        self.clocks
+    }
+
+    /// Memory that must have been written.
+    pub(crate) fn read(&self, address: u32, bytes: u32) -> Vec<u8> {
+        self.tile.read_memory(address, bytes).unwrap_or_else(|fault| panic!("{fault}"))
+    }
+
+    /// Nothing between `from` and `to` was written but the listed spans, which ascend.
+    pub(crate) fn untouched(&self, from: u32, to: u32, written: &[(u32, u32)]) {
+        let mut at = from;
+        for (address, bytes) in written.iter().copied().chain([(to, 0)]) {
+            let touched = (at..address).step_by(8).find(|word| self.tile.read_memory(*word, 8).is_ok());
+            assert_eq!(touched, None, "a word outside the results was written");
+            at = at.max(address + bytes);
+        }
+    }
+}
