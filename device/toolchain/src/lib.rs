@@ -1,1 +1,18 @@
-//! (purpose)
+//! Assembler, object files, linker, disassembler and kernel manifests for the IPU21.
+//!
+//! Sources and manifests come in as text with a name to report them under; nothing here reads a file, knows a kernel or a program.
+//! Instruction encodings, register names and relocations are those of `ipu21`.
+
+pub mod assembler;
+pub mod diagnostic;
+pub mod disassembler;
+mod elf_file;
+pub mod expression;
+mod instruction;
+pub mod manifest;
+pub mod object;
+mod operand;
+mod statement;
+
+pub use assembler::{Source, assemble};
+pub use diagnostic::{Diagnostic, Position};

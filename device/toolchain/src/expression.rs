@@ -1,0 +1,476 @@
+//! Integer expressions, shared by assembly sources and kernel manifests.
+//!
+//! 64-bit signed arithmetic, checked: overflow and division by zero are errors. Operators by rising strength: `||`, `&&`, comparisons
+//! (1 or 0), `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary `- ~ !`. Functions: `ceildiv(a, b)`, `max(..)`, `min(..)`. Division rounds
+//! towards negative infinity.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A parsed expression; equal when written the same.
+#[derive(Clone, Debug)]
+pub struct Expression {
+    text: String,
+    tree: Tree,
+}
+
+impl PartialEq for Expression {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Expression {}
+
+/// What is wrong with an expression or its evaluation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpressionFault {
+    /// Column in characters from the start of the expression, from 1; the place of the operator for faults of evaluation.
+    pub column: u32,
+    /// What was expected and found.
+    pub message: String,
+}
+
+impl fmt::Display for ExpressionFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}", self.message)
+    }
+}
+
+impl std::error::Error for ExpressionFault {}
+
+/// A value that may be relative to a symbol whose address is not known yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// The symbol, if any.
+    pub symbol: Option<String>,
+    /// The number, or the distance from the symbol.
+    pub number: i64,
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self { symbol: None, number }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Operator {
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    BitOr,
+    BitXor,
+    BitAnd,
+    ShiftLeft,
+    ShiftRight,
+    Plus,
+    Minus,
+    Times,
+    Divide,
+    Remainder,
+}
+
+/// Spelling, strength and meaning; longer spellings first.
+#[rustfmt::skip]
+const OPERATORS: [(&str, u8, Operator); 18] = [
+    ("||", 1, Operator::Or),        ("&&", 2, Operator::And),
+    ("==", 3, Operator::Equal),     ("!=", 3, Operator::NotEqual),
+    ("<<", 7, Operator::ShiftLeft), (">>", 7, Operator::ShiftRight),
+    ("<=", 3, Operator::LessEqual), (">=", 3, Operator::GreaterEqual),
+    ("<",  3, Operator::Less),      (">",  3, Operator::Greater),
+    ("|",  4, Operator::BitOr),     ("^",  5, Operator::BitXor),    ("&",  6, Operator::BitAnd),
+    ("+",  8, Operator::Plus),      ("-",  8, Operator::Minus),
+    ("*",  9, Operator::Times),     ("/",  9, Operator::Divide),    ("%",  9, Operator::Remainder),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Function {
+    CeilDiv,
+    Max,
+    Min,
+}
+
+#[derive(Clone, Debug)]
+enum Tree {
+    Number(i64),
+    Symbol { column: u32, name: String },
+    Unary { column: u32, operator: char, operand: Box<Tree> },
+    Binary { column: u32, operator: Operator, left: Box<Tree>, right: Box<Tree> },
+    Call { column: u32, function: Function, arguments: Vec<Tree> },
+}
+
+/// Deepest nesting of parentheses and unary operators.
+const DEPTH_MAX: u32 = 64;
+
+impl Expression {
+    /// Reads an expression; the whole text must be one.
+    ///
+    /// # Errors
+    /// [`ExpressionFault`] with the column.
+    pub fn parse(text: &str) -> Result<Self, ExpressionFault> {
+        let mut parser = Parser { characters: text.chars().collect(), at: 0, depth: 0 };
+        let tree = parser.binary(0)?;
+        parser.skip_spaces();
+        match parser.characters.get(parser.at) {
+            None => Ok(Self { text: text.trim().to_owned(), tree }),
+            Some(found) => Err(parser.fault(format!("expected an operator, found `{found}`"))),
+        }
+    }
+
+    /// A plain number.
+    #[must_use]
+    pub fn number(number: i64) -> Self {
+        Self { text: number.to_string(), tree: Tree::Number(number) }
+    }
+
+    /// As it was written.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The value with these symbols.
+    ///
+    /// # Errors
+    /// An unknown symbol, an overflow, a division by zero.
+    pub fn evaluate(&self, symbols: &BTreeMap<String, i64>) -> Result<i64, ExpressionFault> {
+        let value = self.evaluate_with(&|name| symbols.get(name).copied().map(Value::from))?;
+        debug_assert_eq!(value.symbol, None, "symbols are plain numbers here");
+        Ok(value.number)
+    }
+
+    /// The value with symbols that may be addresses: their sums with numbers and differences are allowed, nothing else.
+    ///
+    /// # Errors
+    /// As [`Expression::evaluate`].
+    pub fn evaluate_with(&self, lookup: &dyn Fn(&str) -> Option<Value>) -> Result<Value, ExpressionFault> {
+        evaluate(&self.tree, lookup)
+    }
+
+    /// The names it reads.
+    #[must_use]
+    pub fn symbols(&self) -> Vec<&str> {
+        fn walk<'a>(tree: &'a Tree, names: &mut Vec<&'a str>) {
+            match tree {
+                Tree::Number(_) => {}
+                Tree::Symbol { name, .. } => names.push(name),
+                Tree::Unary { operand, .. } => walk(operand, names),
+                Tree::Binary { left, right, .. } => {
+                    walk(left, names);
+                    walk(right, names);
+                }
+                Tree::Call { arguments, .. } => arguments.iter().for_each(|argument| walk(argument, names)),
+            }
+        }
+        let mut names = Vec::new();
+        walk(&self.tree, &mut names);
+        names
+    }
+}
+
+fn evaluate(tree: &Tree, lookup: &dyn Fn(&str) -> Option<Value>) -> Result<Value, ExpressionFault> {
+    match tree {
+        Tree::Number(number) => Ok(Value::from(*number)),
+        Tree::Symbol { column, name } => {
+            lookup(name).ok_or_else(|| ExpressionFault { column: *column, message: format!("unknown symbol `{name}`") })
+        }
+        Tree::Unary { column, operator, operand } => {
+            let number = plain(*column, evaluate(operand, lookup)?)?;
+            let result = match operator {
+                '-' => number.checked_neg(),
+                '~' => Some(!number),
+                _ => Some(i64::from(number == 0)),
+            };
+            result.map(Value::from).ok_or_else(|| overflow(*column))
+        }
+        Tree::Binary { column, operator, left, right } => binary(*column, *operator, evaluate(left, lookup)?, evaluate(right, lookup)?),
+        Tree::Call { column, function, arguments } => {
+            let numbers = arguments.iter().map(|argument| plain(*column, evaluate(argument, lookup)?)).collect::<Result<Vec<_>, _>>()?;
+            call(*column, *function, &numbers).map(Value::from)
+        }
+    }
+}
+
+fn overflow(column: u32) -> ExpressionFault {
+    ExpressionFault { column, message: "the value exceeds 64 bits".to_owned() }
+}
+
+fn plain(column: u32, value: Value) -> Result<i64, ExpressionFault> {
+    match value.symbol {
+        None => Ok(value.number),
+        Some(symbol) => Err(ExpressionFault { column, message: format!("the address of `{symbol}` is not known here") }),
+    }
+}
+
+fn binary(column: u32, operator: Operator, left: Value, right: Value) -> Result<Value, ExpressionFault> {
+    match (operator, &left.symbol, &right.symbol) {
+        (Operator::Plus, Some(_), None) => shifted(column, left.symbol, left.number.checked_add(right.number)),
+        (Operator::Plus, None, Some(_)) => shifted(column, right.symbol, left.number.checked_add(right.number)),
+        (Operator::Minus, Some(_), None) => shifted(column, left.symbol, left.number.checked_sub(right.number)),
+        (Operator::Minus, Some(one), Some(other)) if one == other => shifted(column, None, left.number.checked_sub(right.number)),
+        _ => numeric(column, operator, plain(column, left)?, plain(column, right)?).map(Value::from),
+    }
+}
+
+fn shifted(column: u32, symbol: Option<String>, number: Option<i64>) -> Result<Value, ExpressionFault> {
+    Ok(Value { symbol, number: number.ok_or_else(|| overflow(column))? })
+}
+
+fn numeric(column: u32, operator: Operator, left: i64, right: i64) -> Result<i64, ExpressionFault> {
+    if right == 0 && matches!(operator, Operator::Divide | Operator::Remainder) {
+        return Err(ExpressionFault { column, message: "division by zero".to_owned() });
+    }
+    let amount = u32::try_from(right).ok().filter(|amount| *amount < 64);
+    if amount.is_none() && matches!(operator, Operator::ShiftLeft | Operator::ShiftRight) {
+        return Err(ExpressionFault { column, message: format!("expected a shift by 0..=63, found {right}") });
+    }
+    let amount = amount.unwrap_or(0);
+    let result = match operator {
+        Operator::Or => Some(i64::from(left != 0 || right != 0)),
+        Operator::And => Some(i64::from(left != 0 && right != 0)),
+        Operator::Equal => Some(i64::from(left == right)),
+        Operator::NotEqual => Some(i64::from(left != right)),
+        Operator::Less => Some(i64::from(left < right)),
+        Operator::LessEqual => Some(i64::from(left <= right)),
+        Operator::Greater => Some(i64::from(left > right)),
+        Operator::GreaterEqual => Some(i64::from(left >= right)),
+        Operator::BitOr => Some(left | right),
+        Operator::BitXor => Some(left ^ right),
+        Operator::BitAnd => Some(left & right),
+        Operator::ShiftLeft => left.checked_mul(1_i64.checked_shl(amount).filter(|power| *power > 0).unwrap_or(0)).filter(|_| amount < 63 || left == 0),
+        Operator::ShiftRight => Some(left >> amount),
+        Operator::Plus => left.checked_add(right),
+        Operator::Minus => left.checked_sub(right),
+        Operator::Times => left.checked_mul(right),
+        Operator::Divide => floor_div(left, right),
+        Operator::Remainder => floor_div(left, right).map(|quotient| left.wrapping_sub(quotient.wrapping_mul(right))),
+    };
+    result.ok_or_else(|| overflow(column))
+}
+
+fn floor_div(left: i64, right: i64) -> Option<i64> {
+    let quotient = left.checked_div(right)?;
+    let exact = quotient.wrapping_mul(right) == left;
+    if !exact && (left < 0) != (right < 0) { quotient.checked_sub(1) } else { Some(quotient) }
+}
+
+fn call(column: u32, function: Function, arguments: &[i64]) -> Result<i64, ExpressionFault> {
+    let count = |expected: &str| ExpressionFault { column, message: format!("expected {expected} arguments, found {}", arguments.len()) };
+    match (function, arguments) {
+        (Function::CeilDiv, &[left, right]) => {
+            if right == 0 {
+                return Err(ExpressionFault { column, message: "division by zero".to_owned() });
+            }
+            let floor = floor_div(left, right).ok_or_else(|| overflow(column))?;
+            let exact = floor.wrapping_mul(right) == left;
+            if exact { Ok(floor) } else { floor.checked_add(1).ok_or_else(|| overflow(column)) }
+        }
+        (Function::CeilDiv, _) => Err(count("2")),
+        (Function::Max, _) => arguments.iter().copied().max().ok_or_else(|| count("some")),
+        (Function::Min, _) => arguments.iter().copied().min().ok_or_else(|| count("some")),
+    }
+}
+
+struct Parser {
+    characters: Vec<char>,
+    at: usize,
+    depth: u32,
+}
+
+impl Parser {
+    fn fault(&self, message: String) -> ExpressionFault {
+        ExpressionFault { column: self.column(), message }
+    }
+
+    fn column(&self) -> u32 {
+        self.at as u32 + 1
+    }
+
+    fn skip_spaces(&mut self) {
+        while self.characters.get(self.at).is_some_and(|character| character.is_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    fn take(&mut self, text: &str) -> bool {
+        self.skip_spaces();
+        let found = text.chars().enumerate().all(|(index, character)| self.characters.get(self.at + index) == Some(&character));
+        if found {
+            self.at += text.chars().count();
+        }
+        found
+    }
+
+    fn operator(&mut self, weakest: u8) -> Option<(u32, u8, Operator)> {
+        self.skip_spaces();
+        let start = self.at;
+        let column = self.column();
+        for (text, strength, operator) in OPERATORS {
+            if self.take(text) {
+                if strength > weakest {
+                    return Some((column, strength, operator));
+                }
+                self.at = start;
+                return None;
+            }
+        }
+        None
+    }
+
+    fn binary(&mut self, weakest: u8) -> Result<Tree, ExpressionFault> {
+        let mut left = self.unary()?;
+        while let Some((column, strength, operator)) = self.operator(weakest) {
+            let right = self.binary(strength)?;
+            left = Tree::Binary { column, operator, left: Box::new(left), right: Box::new(right) };
+        }
+        Ok(left)
+    }
+
+    fn unary(&mut self) -> Result<Tree, ExpressionFault> {
+        self.skip_spaces();
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(self.fault(format!("expected at most {DEPTH_MAX} nested operators")));
+        }
+        let column = self.column();
+        let sign = ['-', '~', '!', '+'].into_iter().find(|sign| self.take(&sign.to_string()));
+        let tree = match sign {
+            Some('+') => self.unary(),
+            Some(operator) => self.unary().map(|operand| Tree::Unary { column, operator, operand: Box::new(operand) }),
+            None => self.primary(),
+        };
+        self.depth -= 1;
+        tree
+    }
+
+    fn primary(&mut self) -> Result<Tree, ExpressionFault> {
+        if self.take("(") {
+            let inner = self.binary(0)?;
+            return if self.take(")") { Ok(inner) } else { Err(self.fault("expected `)`".to_owned())) };
+        }
+        self.skip_spaces();
+        let column = self.column();
+        let word = self.word();
+        match word.chars().next() {
+            None => {
+                let found = self.characters.get(self.at).map_or("the end".to_owned(), |character| format!("`{character}`"));
+                Err(self.fault(format!("expected a value, found {found}")))
+            }
+            Some(first) if first.is_ascii_digit() => number(column, &word),
+            Some(_) if self.take("(") => self.call(column, &word),
+            Some(_) => Ok(Tree::Symbol { column, name: word }),
+        }
+    }
+
+    fn word(&mut self) -> String {
+        let start = self.at;
+        let inside = |character: &char| character.is_ascii_alphanumeric() || "_.$@".contains(*character);
+        while self.characters.get(self.at).is_some_and(inside) {
+            self.at += 1;
+        }
+        self.characters[start..self.at].iter().collect()
+    }
+
+    fn call(&mut self, column: u32, name: &str) -> Result<Tree, ExpressionFault> {
+        let function = match name {
+            "ceildiv" => Function::CeilDiv,
+            "max" => Function::Max,
+            "min" => Function::Min,
+            _ => return Err(ExpressionFault { column, message: format!("expected ceildiv, max or min, found `{name}`") }),
+        };
+        let mut arguments = vec![self.binary(0)?];
+        while self.take(",") {
+            arguments.push(self.binary(0)?);
+        }
+        if self.take(")") { Ok(Tree::Call { column, function, arguments }) } else { Err(self.fault("expected `,` or `)`".to_owned())) }
+    }
+}
+
+/// A number, or a reference `1f`, `1b` to a numbered label.
+fn number(column: u32, word: &str) -> Result<Tree, ExpressionFault> {
+    let fault = || ExpressionFault { column, message: format!("expected a number, found `{word}`") };
+    let digits = word.replace('_', "");
+    if let Some(label) = digits.strip_suffix(['f', 'b']).filter(|label| label.bytes().all(|digit| digit.is_ascii_digit()))
+        && !digits.starts_with("0x")
+        && !digits.starts_with("0b")
+    {
+        return Ok(Tree::Symbol { column, name: format!("{label}{}", &digits[label.len()..]) });
+    }
+    if let Some(value) = digits.strip_suffix('h').and_then(|value| value.parse::<f32>().ok()) {
+        return Ok(Tree::Number(i64::from(half::f16::from_f32(value).to_bits())));
+    }
+    let parsed = if let Some(hex) = digits.strip_prefix("0x") {
+        i64::from_str_radix(hex, 16)
+    } else if let Some(binary) = digits.strip_prefix("0b") {
+        i64::from_str_radix(binary, 2)
+    } else {
+        digits.parse()
+    };
+    parsed.map(Tree::Number).map_err(|_| fault())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::Expression;
+
+    fn value(text: &str) -> Result<i64, String> {
+        let symbols = BTreeMap::from([("ROWS".to_owned(), 92), ("KB".to_owned(), 5)]);
+        Expression::parse(text).and_then(|expression| expression.evaluate(&symbols)).map_err(|fault| format!("{}: {}", fault.column, fault.message))
+    }
+
+    #[test]
+    fn operators_bind_as_in_c() {
+        for (text, expected) in [
+            ("1+2*3", 7),
+            ("(1+2)*3", 9),
+            ("10-4-3", 3),
+            ("-7/2", -4),
+            ("-7%2", 1),
+            ("1<<4|1", 17),
+            ("6&3==3", 0),
+            ("ROWS/6+(ROWS%6!=0)", 16),
+            ("ceildiv(ROWS,6)*KB", 80),
+            ("max(1,KB-7,2)", 2),
+            ("min(0x10,0b11)", 3),
+            ("!0+~0", 0),
+            ("1.0h", 0x3c00),
+            ("KB>4 && ROWS<100", 1),
+        ] {
+            assert_eq!(value(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn faults_name_their_column() {
+        for (text, expected) in [
+            ("1+", "3: expected a value, found the end"),
+            ("1 2", "3: expected an operator, found `2`"),
+            ("(1", "3: expected `)`"),
+            ("1/(KB-5)", "2: division by zero"),
+            ("COLS", "1: unknown symbol `COLS`"),
+            ("0x7fffffffffffffff+1", "19: the value exceeds 64 bits"),
+            ("1<<64", "2: expected a shift by 0..=63, found 64"),
+            ("12q", "1: expected a number, found `12q`"),
+            ("log(2)", "1: expected ceildiv, max or min, found `log`"),
+        ] {
+            assert_eq!(value(text), Err(expected.to_owned()), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_value_or_a_fault(text in "[-+*/%<>=&|!~() 0-9a-fxROWSKB,.h]{0,40}") {
+            let _ = value(&text);
+        }
+    }
+}

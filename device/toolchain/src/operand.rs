@@ -1,0 +1,128 @@
+//! Operands as written: registers, control registers, expressions.
+
+use ipu21::isa::Modifier;
+
+use crate::expression::Expression;
+
+/// A register file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum File {
+    Main,
+    Aux,
+}
+
+/// An operand as written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// `$m2`, `$a0:1+=`.
+    Register { file: File, first: u32, count: u32, modifier: Modifier },
+    /// `$WSR`: index in the table.
+    Control { index: u32 },
+    /// Anything else.
+    Value(Expression),
+}
+
+/// Registers with names of their own.
+#[rustfmt::skip]
+const NAMES: [(&str, File, u32, u32); 9] = [
+    ("mzero",        File::Main, 15, 1), ("mworker_base", File::Main, 12, 1), ("mvertex_base", File::Main, 13, 1),
+    ("bp",           File::Main,  8, 1), ("fp",           File::Main,  9, 1), ("lr",           File::Main, 10, 1),
+    ("sp",           File::Main, 11, 1), ("azero",        File::Aux,  15, 1), ("azeros",       File::Aux,  14, 2),
+];
+
+/// Decorations, longer ones first.
+const MODIFIERS: [(&str, Modifier); 7] = [
+    ("+=", Modifier::PostIncrement),
+    ("++", Modifier::PostIncrementFixed),
+    (">>", Modifier::Shifted),
+    (":BL", Modifier::BroadcastLower),
+    (":BU", Modifier::BroadcastUpper),
+    (":B", Modifier::Broadcast),
+    ("@", Modifier::Reloaded),
+];
+
+/// Reads an operand.
+pub(crate) fn read(text: &str) -> Result<Written, String> {
+    let text = text.trim();
+    match text.strip_prefix('$') {
+        Some(register) => read_register(register),
+        None => Expression::parse(text).map(Written::Value).map_err(|fault| fault.message),
+    }
+}
+
+fn read_register(text: &str) -> Result<Written, String> {
+    let (name, modifier) = MODIFIERS
+        .iter()
+        .find_map(|(suffix, modifier)| text.strip_suffix(suffix).map(|name| (name, *modifier)))
+        .unwrap_or((text, Modifier::None));
+    if let Some((_, file, first, count)) = NAMES.iter().find(|(known, ..)| *known == name) {
+        return Ok(Written::Register { file: *file, first: *first, count: *count, modifier });
+    }
+    if let Some((file, first, count)) = numbered(name) {
+        return Ok(Written::Register { file, first, count, modifier });
+    }
+    match ipu21::csr::index_of(name) {
+        Some(index) if modifier == Modifier::None => Ok(Written::Control { index }),
+        _ => Err(format!("unknown register `${text}`")),
+    }
+}
+
+/// `m2`, `a0:1`, `a4:7`.
+fn numbered(name: &str) -> Option<(File, u32, u32)> {
+    let (file, numbers) = match (name.strip_prefix('m'), name.strip_prefix('a')) {
+        (Some(numbers), _) => (File::Main, numbers),
+        (_, Some(numbers)) => (File::Aux, numbers),
+        _ => return None,
+    };
+    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < 16 && text.len() <= 2);
+    let (first, last) = match numbers.split_once(':') {
+        Some((first, last)) => (number(first)?, number(last)?),
+        None => (number(numbers)?, number(numbers)?),
+    };
+    (first <= last).then_some((file, first, last - first + 1))
+}
+
+/// Cuts a list at commas outside parentheses; an empty text has no members.
+pub(crate) fn split_list(text: &str) -> Vec<&str> {
+    if text.trim().is_empty() {
+        return Vec::new();
+    }
+    let (mut members, mut depth, mut start) = (Vec::new(), 0_i32, 0);
+    for (index, character) in text.char_indices() {
+        match character {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            ',' if depth <= 0 => {
+                members.push(text[start..index].trim());
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    members.push(text[start..].trim());
+    members
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_groups_names_and_decorations_are_read() {
+        let register = |file, first, count, modifier| Ok(Written::Register { file, first, count, modifier });
+        assert_eq!(read("$m2:3+="), register(File::Main, 2, 2, Modifier::PostIncrement));
+        assert_eq!(read("$a4:7"), register(File::Aux, 4, 4, Modifier::None));
+        assert_eq!(read("$a2:BL"), register(File::Aux, 2, 1, Modifier::BroadcastLower));
+        assert_eq!(read("$azeros"), register(File::Aux, 14, 2, Modifier::None));
+        assert_eq!(read("$lr"), register(File::Main, 10, 1, Modifier::None));
+        assert_eq!(read("$INCOMING_MUX"), Ok(Written::Control { index: 0xa0 }));
+        assert_eq!(read("$m16"), Err("unknown register `$m16`".to_owned()));
+        assert_eq!(read("$a3:2"), Err("unknown register `$a3:2`".to_owned()));
+    }
+
+    #[test]
+    fn commas_inside_parentheses_do_not_separate() {
+        assert_eq!(split_list("$m0, max(1, 2) , 3"), ["$m0", "max(1, 2)", "3"]);
+        assert_eq!(split_list("  "), Vec::<&str>::new());
+    }
+}
