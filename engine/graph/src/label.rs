@@ -61,7 +61,7 @@ impl fmt::Display for StageName {
 /// The name of a target, or of a point or an artifact of it. Displayed in full: `//nets:mlp[tiles=64][schedules/3]`.
 ///
 /// As a field of a rule's schema it deserialises from a label relative to the declaring package and makes the named
-/// target a dependency (see [`crate::Schema`]).
+/// target a dependency (see [`crate::Declaration`]).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Label {
     package: PackageName,
@@ -158,7 +158,7 @@ impl Serialize for Label {
     }
 }
 
-/// The name by which [`crate::Schema`] recognises a label while reading a declaration.
+/// The name by which [`crate::Declaration`] recognises a label while reading a declaration.
 pub(crate) const LABEL_MARK: &str = "$ipubuild::label";
 
 impl<'de> Deserialize<'de> for Label {

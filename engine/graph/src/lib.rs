@@ -4,28 +4,61 @@
 //! targets. Stages are salsa queries in other crates that call [`stage`]; their results are found again by key in the
 //! store. This crate knows no chip, no model and no stage by name; it never prints.
 
-mod artifact;
-mod database;
-mod event;
-mod failure;
-mod inputs;
+// Names, and the text they stand in.
 mod label;
-mod repository;
-mod shared;
 mod source;
+mod toml_tree;
+mod build_file;
+mod nearest;
+mod diagnostic;
+// Declarations.
+mod choice;
+mod declaration;
+mod rule;
+mod filegroup;
+mod test_suite;
+mod repository;
+mod override_field;
+// All of them together.
+mod loader;
+mod target_graph;
+mod workspace;
+mod query;
+// Stages.
+mod failure;
+mod event;
+mod inputs;
 mod source_reader;
-mod stage;
+mod shared;
+mod database;
 mod wave;
+mod artifact;
+mod stage;
+// Targets.
+mod outcome;
+mod export;
+mod build_target;
 
 pub use artifact::{Artifact, Body, Bytes, Facts, Made};
+pub use build_target::TargetReport;
+pub use choice::{Auto, Input};
 pub use database::{Db, Engine, EngineOptions};
+pub use declaration::{Declaration, Dependency, SourceUse};
+pub use diagnostic::{Diagnostic, Diagnostics, Place, Problem};
 pub use event::{Event, EventSink, Figure, Progress, Silent, StageEvent, StageId};
 pub use failure::{Cause, Failure};
+pub use filegroup::FileGroup;
 pub use inputs::{Declared, RuleData, SourceFile, Target};
 pub use label::{Label, LabelFault, PackageName, Pattern, StageName};
+pub use outcome::{Export, Outcome, TargetRecord};
+pub use override_field::{Override, OverrideFault};
+pub use query::{Query, QueryFault};
 pub use repository::EmbeddedRepository;
+pub use rule::{Field, Registry, Rule, RuleKind, WaveFunction};
 pub use shared::{InterruptHandle, Shared};
 pub use source::SourcePath;
 pub use source_reader::SourceReader;
-pub use stage::{Caching, StageInput, StageSpec, key_of, load, read_source, stage};
+pub use stage::{Caching, StageInput, StageSpec, data_of, key_of, load, read_source, stage};
 pub use store::{Digest, KeyBuilder};
+pub use test_suite::TestSuite;
+pub use workspace::{LoadRequest, LoadedTarget, Workspace};

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::{Batch, BlobMiss, Digest, RecordKind, Store, StoreFault, StoreReport};
+use store::{Batch, BlobMiss, Digest, RecordKind, Store, StoreFault};
 
 use crate::{Event, EventSink, Failure, SourceReader, StageId};
 
@@ -140,11 +140,7 @@ impl Shared {
     }
 
     /// Forgets the records that promised `digest`, so that its producers run again.
-    pub(crate) fn forget(&self, digest: &Digest, report: StoreReport) -> Result<(), StoreFault> {
-        self.report_store();
-        if matches!(report, StoreReport::Blob(BlobMiss::Absent { .. })) {
-            self.tell(&Event::Store(report));
-        }
+    pub(crate) fn forget(&self, digest: &Digest) -> Result<(), StoreFault> {
         let keys = lock(&self.producers).remove(digest).unwrap_or_default();
         for key in keys {
             lock(&self.writing.slots).open.remove_record(RecordKind::Action, &key);

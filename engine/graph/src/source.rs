@@ -9,7 +9,7 @@ use crate::PackageName;
 /// A source file: a path below the root of the workspace or of an embedded repository, `/` between names, no `..`.
 ///
 /// As a field of a rule's schema it deserialises from a path relative to the declaring package (or, with a leading
-/// `//`, to the root), and becomes one of the target's sources (see [`crate::Schema`]).
+/// `//`, to the root), and becomes one of the target's sources (see [`crate::Declaration`]).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourcePath {
     /// Empty for the workspace itself, else the name after `@`.
@@ -18,7 +18,7 @@ pub struct SourcePath {
     pub path: String,
 }
 
-/// The name by which [`crate::Schema`] recognises a source while reading a declaration.
+/// The name by which [`crate::Declaration`] recognises a source while reading a declaration.
 pub(crate) const SOURCE_MARK: &str = "$ipubuild::source";
 
 impl SourcePath {
@@ -39,6 +39,15 @@ impl SourcePath {
         }
         let path = if base.is_empty() { relative.to_owned() } else { format!("{base}/{relative}") };
         Ok(SourcePath { repository: package.repository.clone(), path })
+    }
+
+    /// The path as it is displayed: below the workspace root, or `@repository//` and a path.
+    pub(crate) fn parse_full(text: &str) -> Result<SourcePath, &'static str> {
+        let (repository, path) = match text.strip_prefix('@').and_then(|rest| rest.split_once("//")) {
+            Some(parts) => parts,
+            None => ("", text),
+        };
+        SourcePath::parse(path, &PackageName { repository: repository.to_owned(), path: String::new() })
     }
 
     /// The file's own name.
@@ -81,6 +90,6 @@ impl<'de> Deserialize<'de> for SourcePath {
             }
         }
         let text = deserializer.deserialize_newtype_struct(SOURCE_MARK, Text)?;
-        SourcePath::parse(&text, &PackageName::in_workspace("")).map_err(serde::de::Error::custom)
+        SourcePath::parse_full(&text).map_err(serde::de::Error::custom)
     }
 }

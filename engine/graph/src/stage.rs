@@ -1,5 +1,6 @@
 //! The stage wrapper: key, record, and only then the function.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -237,19 +238,21 @@ pub fn read_source(db: &dyn Db, file: SourceFile) -> Result<Arc<[u8]>, Failure> 
     db.shared().sources().read(file.path(db), file.digest(db))
 }
 
+/// The fields of a declared target, whose rule's data is a `T`.
+pub fn data_of<T: Any + Send + Sync>(db: &dyn Db, label: &Label) -> Result<Arc<T>, Failure> {
+    let fault = |message: String| Failure::input(message).at_label(label);
+    let target = db.target(label);
+    let Some(declared) = target.declared(db) else { return Err(fault("there is no such target".to_owned())) };
+    declared.data.clone().downcast().map_err(|_| fault(format!("a `{}` cannot be used here", declared.rule)))
+}
+
 impl Shared {
     /// The body of `digest`, decoded as `T`.
     pub(crate) fn load_body<T: Body>(&self, digest: &Digest) -> Result<Arc<T>, Failure> {
         if let Some(body) = self.body::<T>(digest) {
             return Ok(body);
         }
-        let bytes = match self.blob(digest) {
-            Ok(bytes) => bytes,
-            Err(miss) => {
-                self.forget(digest, StoreReport::Blob(miss.clone()))?;
-                return Err(miss.into());
-            }
-        };
+        let bytes = self.blob(digest).map_err(|miss| self.lost(miss))?;
         match postcard::from_bytes::<T>(&bytes) {
             Ok(body) => {
                 let body = Arc::new(body);
@@ -257,9 +260,21 @@ impl Shared {
                 Ok(body)
             }
             Err(error) => {
-                self.forget(digest, StoreReport::Blob(BlobMiss::Absent { digest: *digest }))?;
+                self.forget(digest)?;
                 Err(Failure::new(Cause::Lost(*digest), format!("blob {} has another layout: {error}", digest.short())))
             }
+        }
+    }
+
+    /// The failure for a blob that a record promised; its producers' records are forgotten. The store has reported a
+    /// damaged blob already.
+    fn lost(&self, miss: BlobMiss) -> Failure {
+        if matches!(miss, BlobMiss::Absent { .. }) {
+            self.tell(&Event::Store(StoreReport::Blob(miss.clone())));
+        }
+        match self.forget(&miss.digest()) {
+            Ok(()) => miss.into(),
+            Err(fault) => fault.into(),
         }
     }
 }

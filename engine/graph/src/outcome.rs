@@ -1,0 +1,89 @@
+//! What a target gives: a verdict, lines to print, files to export.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use store::Digest;
+
+use crate::stage::load;
+use crate::{Artifact, Bytes, Db, Engine, Failure, StageName};
+
+/// A file under `artifacts/PACKAGE/TARGET/`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Export {
+    /// Path below the target's folder, `/` between names.
+    pub path: String,
+    /// Digest of the file's bytes.
+    pub content: Digest,
+    /// The blob that holds them.
+    pub blob: Digest,
+    /// Bytes of the blob before them: the length that the encoding of [`Bytes`] begins with.
+    pub skip: u32,
+}
+
+impl Export {
+    /// A file of these bytes, which are added to the store.
+    pub fn of_bytes(engine: &Engine, path: &str, bytes: impl Into<Arc<[u8]>>) -> Export {
+        let bytes = bytes.into();
+        let content = Digest::of(&bytes);
+        engine.shared().add_blob(content, bytes);
+        Export { path: path.to_owned(), content, blob: content, skip: 0 }
+    }
+
+    /// A file with the bytes of an artifact, which are stored once.
+    pub fn of_artifact<F>(engine: &Engine, path: &str, artifact: &Artifact<Bytes, F>) -> Result<Export, Failure> {
+        let bytes = load(engine, artifact)?;
+        let encoded = engine.shared().blob(&artifact.digest())?;
+        let skip = encoded.len().saturating_sub(bytes.len()) as u32;
+        Ok(Export { path: path.to_owned(), content: Digest::of(&bytes), blob: artifact.digest(), skip })
+    }
+}
+
+/// What a rule's [`crate::Rule::finish`] gives for a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// False when the verdict is a failure although every stage succeeded.
+    pub success: bool,
+    /// Lines for standard output, without ends of line.
+    pub lines: Vec<String>,
+    /// Anything else the command line shows, in the rule's own encoding.
+    pub data: Vec<u8>,
+    /// Files.
+    pub exports: Vec<Export>,
+    /// Whether the next build may answer from the record; false after a run on hardware.
+    pub recorded: bool,
+}
+
+impl Default for Outcome {
+    fn default() -> Outcome {
+        Outcome { success: true, lines: Vec::new(), data: Vec::new(), exports: Vec::new(), recorded: true }
+    }
+}
+
+/// What is recorded of a target under its shallow key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetRecord {
+    /// See [`Outcome::success`].
+    pub success: bool,
+    /// See [`Outcome::lines`].
+    pub lines: Vec<String>,
+    /// See [`Outcome::data`].
+    pub data: Vec<u8>,
+    /// See [`Outcome::exports`].
+    pub exports: Vec<Export>,
+    /// The stages that ran or were found for the target, with their artifacts; what `show`, `why` and gc read.
+    pub stages: Vec<(StageName, Digest)>,
+}
+
+impl Serialize for StageName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (&self.stage, &self.index).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for StageName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<StageName, D::Error> {
+        let (stage, index) = Deserialize::deserialize(deserializer)?;
+        Ok(StageName { stage, index })
+    }
+}

@@ -1,0 +1,123 @@
+//! What a kind of target is: its fields, its data, the waves that build it and what it gives.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use store::Digest;
+
+use crate::{Declaration, Engine, Failure, Label, Outcome, RuleData};
+
+/// One field of a rule, for messages and documentation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The name in BUILD.toml.
+    pub name: &'static str,
+    /// The type in words, as in "label of a `program`".
+    pub value: &'static str,
+    /// Whether a declaration must have it.
+    pub required: bool,
+    /// Rules whose targets a label in this field (at any depth) may name; empty allows every rule.
+    pub accepts: &'static [&'static str],
+    /// One sentence.
+    pub doc: &'static str,
+}
+
+impl Field {
+    /// A field that must be given.
+    pub const fn required(name: &'static str, value: &'static str, doc: &'static str) -> Field {
+        Field { name, value, required: true, accepts: &[], doc }
+    }
+
+    /// A field with a default.
+    pub const fn optional(name: &'static str, value: &'static str, doc: &'static str) -> Field {
+        Field { name, value, required: false, accepts: &[], doc }
+    }
+
+    /// The same, with labels of these rules only.
+    #[must_use]
+    pub const fn accepting(self, accepts: &'static [&'static str]) -> Field {
+        Field { accepts, ..self }
+    }
+}
+
+/// What the command line may do with a rule's targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RuleKind {
+    /// Only read by other targets; has no record of its own.
+    Data,
+    /// Built: gives exported files.
+    Built,
+    /// Built, and its outcome is a verdict: `run` and `test` take it.
+    Run,
+    /// Stands for the targets it depends on.
+    Suite,
+}
+
+/// A function that calls queries for many keys over [`Engine::wave`]; failures come back in [`Rule::finish`].
+pub type WaveFunction = fn(&Engine, &Label) -> Result<(), Failure>;
+
+/// A kind of target.
+pub trait Rule: Send + Sync {
+    /// The name written in `rule = "…"`.
+    fn name(&self) -> &'static str;
+
+    /// One sentence for the documentation.
+    fn summary(&self) -> &'static str;
+
+    /// All fields but `rule`, in the order of the documentation.
+    fn fields(&self) -> &'static [Field];
+
+    /// Reads the fields, usually `declaration.read::<Schema>()`; `None` after a fault was noted.
+    fn read(&self, declaration: &Declaration<'_>) -> Option<RuleData>;
+
+    /// What may be done with targets of this rule.
+    fn kind(&self) -> RuleKind {
+        RuleKind::Data
+    }
+
+    /// Digest of the fingerprints of all stages that [`Rule::waves`] and [`Rule::finish`] run.
+    fn fingerprint(&self) -> Digest {
+        Digest::ABSENT
+    }
+
+    /// What to run before [`Rule::finish`], one after another; see [`WaveFunction`].
+    fn waves(&self) -> &'static [WaveFunction] {
+        &[]
+    }
+
+    /// Collects the target's outcome from queries, which the waves have answered already.
+    fn finish(&self, _engine: &Engine, _label: &Label) -> Result<Outcome, Failure> {
+        Ok(Outcome::default())
+    }
+}
+
+/// The rules a program knows, by name.
+#[derive(Clone, Default)]
+pub struct Registry {
+    rules: BTreeMap<&'static str, Arc<dyn Rule>>,
+}
+
+impl Registry {
+    /// The generic rules `filegroup` and `test_suite`.
+    pub fn with_generic_rules() -> Registry {
+        let mut registry = Registry::default();
+        registry.add(crate::filegroup::FileGroupRule);
+        registry.add(crate::test_suite::TestSuiteRule);
+        registry
+    }
+
+    /// Adds a rule; one of the same name is replaced.
+    pub fn add(&mut self, rule: impl Rule + 'static) {
+        self.rules.insert(rule.name(), Arc::new(rule));
+    }
+
+    /// The rule of this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Rule>> {
+        self.rules.get(name)
+    }
+
+    /// All rules, by name.
+    pub fn rules(&self) -> impl Iterator<Item = &Arc<dyn Rule>> {
+        self.rules.values()
+    }
+}
