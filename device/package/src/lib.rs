@@ -18,12 +18,21 @@ mod target;
 
 mod container;
 
+mod check;
+mod check_calls;
+mod check_tensors;
+mod check_tiles;
+mod fault;
+mod summary;
+
 pub use binding::{Axis, Binding, Element, Group, Layout, Order, Panels, Piece, Slice};
 pub use call::{Call, CallKind, CallSlice, Command, Page, Transfers};
 pub use checkpoint::{Checkpoint, Tensor};
 pub use container::{MAGIC, ReadFault, VERSION};
 pub use debug::{Listing, Located, SourceLine, Symbol, SymbolKind, TileSet, TileSetId};
+pub use fault::Fault;
 pub use image::{Access, BlobId, Blobs, Segment, Tile};
 pub use package::{ConfigurationWrite, Package};
 pub use profile::{Point, Profile, Step, StepKind};
+pub use summary::{Summary, SummaryBinding, SummaryCall, SummaryStep};
 pub use target::{Digest, Target};
