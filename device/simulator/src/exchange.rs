@@ -1,0 +1,149 @@
+//! What one tile does on the exchange fabric, by its own event counter (machine.md c.11).
+//!
+//! Event 0 is the first instruction of a row entered by a `call` right after the release. A tile only records here; `fabric`
+//! moves the words when every tile waits.
+
+use std::sync::Arc;
+
+use ipu21::exchange_word::NEUTRAL;
+use ipu21::memory::UnitSet;
+
+/// Items sent back to back from one stretch of memory.
+#[derive(Clone, Debug)]
+pub(crate) struct Sending {
+    /// Event of the first item.
+    pub(crate) event: i64,
+    /// Items, one an event.
+    pub(crate) items: u32,
+    /// Byte address of the first item.
+    pub(crate) address: u32,
+    /// Direction bits.
+    pub(crate) control: u32,
+    /// The words, once read.
+    pub(crate) words: Option<Arc<[u32]>>,
+}
+
+/// The exchange state and log of one tile.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    /// Clock of event 0.
+    pub(crate) origin: u64,
+    /// Selected source (INCOMING_MUX).
+    pub(crate) mux: u32,
+    /// Next incoming byte address, relative to INCOMING_BASE.
+    pub(crate) pointer: Option<u32>,
+    /// Next outgoing byte address.
+    pub(crate) outgoing: u32,
+    /// Direction bits of the running stream.
+    pub(crate) control: u32,
+    /// Sends since the release, in order of events.
+    pub(crate) sendings: Vec<Sending>,
+    /// Source selections not yet consumed, in order of events; the first may be older than `consumed`.
+    pub(crate) selects: Vec<(i64, u32)>,
+    /// Pointer settings not yet consumed, in order of events.
+    pub(crate) pointers: Vec<(i64, u32)>,
+    /// Units of instruction fetch from an event on.
+    pub(crate) fetches: Vec<(i64, UnitSet)>,
+    /// First event whose seen item was not handled yet.
+    pub(crate) consumed: i64,
+    /// Records were added since the last resolution.
+    pub(crate) unresolved: bool,
+    /// Items were seen but not stored at the last resolution.
+    pub(crate) in_flight: bool,
+    /// An internal phase is open: fetches are recorded.
+    pub(crate) open: bool,
+}
+
+impl Exchange {
+    /// Nothing selected, nothing sent.
+    pub(crate) fn new() -> Exchange {
+        Exchange {
+            origin: 0,
+            mux: NEUTRAL,
+            pointer: None,
+            outgoing: 0,
+            control: 0,
+            sendings: Vec::new(),
+            selects: Vec::new(),
+            pointers: Vec::new(),
+            fetches: Vec::new(),
+            consumed: 0,
+            unresolved: false,
+            in_flight: false,
+            open: false,
+        }
+    }
+
+    /// Opens the phase behind a barrier: `origin` is the clock of event 0, which may lie ahead.
+    pub(crate) fn release(&mut self, origin: u64, internal: bool) {
+        self.origin = origin;
+        self.sendings.clear();
+        self.selects.clear();
+        self.pointers.clear();
+        self.fetches.clear();
+        self.consumed = i64::MIN / 4;
+        self.unresolved = false;
+        self.in_flight = false;
+        self.open = internal;
+        if internal && self.mux != NEUTRAL {
+            self.selects.push((0, self.mux));
+            self.unresolved = true;
+        }
+    }
+
+    /// The event of a clock.
+    pub(crate) fn event(&self, clock: u64) -> i64 {
+        clock as i64 - self.origin as i64
+    }
+
+    /// Records the units of an instruction fetch.
+    pub(crate) fn fetch(&mut self, clock: u64, units: UnitSet) {
+        if self.fetches.last().is_none_or(|(_, last)| *last != units) {
+            let event = self.event(clock);
+            self.fetches.push((event, units));
+        }
+    }
+
+    /// Records a source selection at a clock.
+    pub(crate) fn select(&mut self, clock: u64, source: u32) {
+        self.mux = source;
+        if self.open {
+            let event = self.event(clock);
+            self.selects.push((event, source));
+            self.unresolved = true;
+        }
+    }
+
+    /// Records a pointer setting at a clock.
+    pub(crate) fn point(&mut self, clock: u64, address: u32) {
+        if self.open {
+            let event = self.event(clock);
+            self.pointers.push((event, address));
+        } else {
+            self.pointer = Some(address);
+        }
+    }
+
+    /// Records items sent from a clock on; continues the last record where memory and time run on.
+    pub(crate) fn send(&mut self, clock: u64, items: u32) {
+        let event = self.event(clock);
+        let (address, control) = (self.outgoing, self.control & 3);
+        self.outgoing = address.wrapping_add(4 * items);
+        self.unresolved = true;
+        if let Some(last) = self.sendings.last_mut()
+            && last.words.is_none()
+            && last.control == control
+            && last.event + i64::from(last.items) == event
+            && last.address + 4 * last.items == address
+        {
+            last.items += items;
+            return;
+        }
+        self.sendings.push(Sending { event, items, address, control, words: None });
+    }
+
+    /// Forgets what was resolved.
+    pub(crate) fn settle(&mut self) {
+        self.unresolved = false;
+    }
+}

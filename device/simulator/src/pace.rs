@@ -1,0 +1,163 @@
+//! Instructions with triple-packed addresses (isa-notes 4): up to two loads and a store in one slot.
+//!
+//! `tapack` puts addr0 into bits 20:0 of the lower register, addr1 into bits 20:0 of the upper one, and addr2 as parameters.toml
+//! `tapack_addr2_split` says: [10:0] into bits 31:21 of the lower, [20:11] into bits 30:21 of the upper register.
+
+use crate::code::Operation;
+use crate::context::Worker;
+use crate::fault::{Cause, Step, fail};
+use crate::load_store::{apart, store_pair};
+use crate::memory::TileMemory;
+use crate::operation::Pace;
+
+const ADDRESS: u32 = 0x1f_ffff;
+
+/// Three byte addresses of 21 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Triple(pub(crate) [u32; 3]);
+
+impl Triple {
+    /// Takes a register pair apart.
+    #[inline]
+    pub(crate) fn unpack(lower: u32, upper: u32) -> Triple {
+        Triple([lower & ADDRESS, upper & ADDRESS, (lower >> 21) | (upper >> 21 & 0x3ff) << 11])
+    }
+
+    /// The register pair.
+    #[inline]
+    pub(crate) fn pack(self) -> (u32, u32) {
+        let [first, second, third] = self.0;
+        (
+            first & ADDRESS | (third & 0x7ff) << 21,
+            second & ADDRESS | (third >> 11 & 0x3ff) << 21,
+        )
+    }
+
+    /// Moves address `which` by its stride code: 0 = 8 bytes, k = 8 * signed field k of the stride register.
+    #[inline]
+    fn advance(&mut self, which: usize, code: u32, strides: u32) {
+        let bytes = if code == 0 { 8 } else { field(strides, code) << 3 };
+        self.0[which] = self.0[which].wrapping_add(bytes as u32) & ADDRESS;
+    }
+}
+
+/// Signed 10-bit field k (1..3) of a stride register.
+#[inline]
+fn field(strides: u32, code: u32) -> i32 {
+    ((strides << (32 - 10 * code)) as i32) >> 22
+}
+
+/// `tapack`.
+pub(crate) fn pack(worker: &mut Worker, operation: &Operation) {
+    let source = |register| worker.main.get(register);
+    let triple = Triple([source(operation.x), source(operation.y), source(operation.z) & ADDRESS]);
+    let written = [operation.x, operation.y, operation.z].iter().all(|&r| worker.main.is_written(r));
+    let (lower, upper) = triple.pack();
+    worker.main.set(operation.d, lower, written);
+    worker.main.set(operation.d + 1, upper, written);
+}
+
+/// One paced instruction.
+#[inline]
+pub(crate) fn execute(worker: &mut Worker, operation: &Operation, pace: Pace, memory: &mut TileMemory) -> Step {
+    worker.main.need(operation)?;
+    let mut triple = Triple::unpack(worker.main.get(operation.x), worker.main.get(operation.x + 1));
+    let [first, second, third] = triple.0;
+    let strides = worker.main.get(operation.y);
+    let codes = operation.immediate;
+    match pace {
+        Pace::Load2Store => {
+            apart(first, second)?;
+            apart(first, third)?;
+            apart(second, third)?;
+            let (low, low_written) = memory.load_double(first)?;
+            let (high, high_written) = memory.load_double(second)?;
+            store_pair(worker, operation.e, third, memory)?;
+            worker.set_aux_pair(operation.d, low, low_written);
+            worker.set_aux_pair(operation.d + 2, high, high_written);
+            triple.advance(0, codes & 3, strides);
+            triple.advance(1, codes >> 2 & 3, strides);
+            triple.advance(2, codes >> 4 & 3, strides);
+        }
+        Pace::LoadStore => {
+            apart(first, third)?;
+            let (value, written) = memory.load_double(first)?;
+            store_pair(worker, operation.e, third, memory)?;
+            worker.set_aux_pair(operation.d, value, written);
+            triple.advance(0, codes & 3, strides);
+            triple.advance(2, codes >> 2 & 3, strides);
+        }
+        Pace::Store => {
+            store_pair(worker, operation.e, third, memory)?;
+            triple.advance(2, codes & 3, strides);
+        }
+        Pace::Load2 | Pace::LoadPairWord | Pace::LoadPairHalf => {
+            load_two(worker, operation, pace, memory, [first, second])?;
+            triple.advance(0, codes & 3, strides);
+            triple.advance(1, codes >> 2 & 3, strides);
+        }
+    }
+    let (lower, upper) = triple.pack();
+    worker.main.set(operation.x, lower, true);
+    worker.main.set(operation.x + 1, upper, true);
+    Ok(())
+}
+
+/// The default stride of a narrow second access is not public: only explicit strides are simulated.
+fn load_two(
+    worker: &mut Worker,
+    operation: &Operation,
+    pace: Pace,
+    memory: &TileMemory,
+    [first, second]: [u32; 2],
+) -> Step {
+    if pace != Pace::Load2 && operation.immediate >> 2 & 3 == 0 {
+        return fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate });
+    }
+    let overlap = operation.d == operation.e || (pace != Pace::Load2 && operation.d == operation.e & !1);
+    if overlap && operation.d < 8 {
+        return fail(Cause::SameDestination { form: operation.name() });
+    }
+    apart(first, second)?;
+    let (value, written) = memory.load_double(first)?;
+    match pace {
+        Pace::Load2 => {
+            let (other, other_written) = memory.load_double(second)?;
+            worker.set_aux_pair(operation.e, other, other_written);
+        }
+        Pace::LoadPairWord => {
+            let (other, other_written) = memory.load_word(second)?;
+            worker.set_aux(operation.e, other, other_written);
+        }
+        _ => {
+            let (other, other_written) = memory.load_half(second)?;
+            worker.set_aux(operation.e, other * 0x1_0001, other_written);
+        }
+    }
+    worker.set_aux_pair(operation.d, value, written);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_addresses_survive_packing() {
+        for triple in [Triple([0x4c000, 0xe7ff8, 0x8abc8]), Triple([0x1f_ffff, 0, 0x1f_fffe])] {
+            let (lower, upper) = triple.pack();
+            assert_eq!(Triple::unpack(lower, upper), triple);
+        }
+    }
+
+    #[test]
+    fn stride_codes_choose_signed_fields_in_units_of_eight_bytes() {
+        let strides = (0x3ff << 20) | (5 << 10) | 0x200;
+        let mut triple = Triple([0x80000; 3]);
+        triple.advance(0, 0, strides);
+        triple.advance(1, 3, strides);
+        triple.advance(2, 2, strides);
+        assert_eq!(triple, Triple([0x80008, 0x7fff8, 0x80028]));
+        assert_eq!(field(strides, 1), -512);
+    }
+}
