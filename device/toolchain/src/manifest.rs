@@ -2,7 +2,7 @@
 //!
 //! In: the text of a manifest. Out: [`Kernel`]s with their expressions parsed. Unknown fields are refused; a fault names line and column.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use ipu21::memory::{self, UnitSet, units};
@@ -70,7 +70,7 @@ pub struct Kernel {
     pub parameters: BTreeMap<String, Range>,
     /// In the order of the argument block.
     pub operands: Vec<Operand>,
-    /// Names of the runtime values behind the operands.
+    /// Names of the runtime values behind the operands; expressions may read them too.
     pub values: Vec<String>,
     /// Pairs of operands that lie in different conflict units.
     pub apart: Vec<[String; 2]>,
@@ -197,8 +197,10 @@ impl Reader<'_> {
             }
             parameters.insert(parameter, range);
         }
-        let cycles = self.expression(&name, &kernel.cycles, &parameters);
-        let operands: Vec<Operand> = kernel.operands.into_iter().filter_map(|operand| self.operand(&name, operand, &parameters)).collect();
+        // Expressions may read the parameters of the variant and the values of the call.
+        let known: BTreeSet<String> = parameters.keys().chain(&kernel.values).cloned().collect();
+        let cycles = self.expression(&name, &kernel.cycles, &known);
+        let operands: Vec<Operand> = kernel.operands.into_iter().filter_map(|operand| self.operand(&name, operand, &known)).collect();
         let mut apart = Vec::new();
         for pair in kernel.apart {
             let start = pair.span().start;
@@ -214,12 +216,12 @@ impl Reader<'_> {
         Some(Kernel { name, source: kernel.source, entry: kernel.entry, parameters, operands, values: kernel.values, apart, cycles: cycles? })
     }
 
-    fn operand(&mut self, kernel: &str, operand: OperandText, parameters: &BTreeMap<String, Range>) -> Option<Operand> {
+    fn operand(&mut self, kernel: &str, operand: OperandText, known: &BTreeSet<String>) -> Option<Operand> {
         let name = operand.name.into_inner();
         let label = format!("{kernel}.{name}");
-        let bytes = self.expression(&label, &operand.bytes, parameters)?;
+        let bytes = self.expression(&label, &operand.bytes, known)?;
         let readable_tail = match &operand.readable_tail {
-            Some(tail) => self.expression(&label, tail, parameters)?,
+            Some(tail) => self.expression(&label, tail, known)?,
             None => Expression::number(0),
         };
         if !operand.align.get_ref().is_power_of_two() {
@@ -231,16 +233,16 @@ impl Reader<'_> {
         Some(Operand { name, access: operand.access, bytes, align: operand.align.into_inner(), region: operand.region.into_inner(), readable_tail })
     }
 
-    fn expression(&mut self, label: &str, text: &Spanned<Number>, parameters: &BTreeMap<String, Range>) -> Option<Expression> {
+    fn expression(&mut self, label: &str, text: &Spanned<Number>, known: &BTreeSet<String>) -> Option<Expression> {
         let parsed = match text.get_ref() {
             Number::Plain(number) => Ok(Expression::number(*number)),
             Number::Expression(text) => Expression::parse(text),
         };
         let start = text.span().start;
         match parsed {
-            Ok(expression) => match expression.symbols().into_iter().find(|name| !parameters.contains_key(*name)) {
+            Ok(expression) => match expression.symbols().into_iter().find(|name| !known.contains(*name)) {
                 Some(unknown) => {
-                    self.fault(start, format!("{label}: `{unknown}` is no parameter"));
+                    self.fault(start, format!("{label}: `{unknown}` is no parameter or value"));
                     None
                 }
                 None => Some(expression),
@@ -335,7 +337,7 @@ cycles = "288+6*ceildiv(N,6)"
     #[test]
     fn faults_name_their_place() {
         let cases = [
-            ("\"8*N\", align = 8 }", "\"8*M\", align = 8 }", "8:48: copy.src: `M` is no parameter"),
+            ("\"8*N\", align = 8 }", "\"8*M\", align = 8 }", "8:48: copy.src: `M` is no parameter or value"),
             ("[\"src\", \"dst\"]", "[\"src\", \"dts\"]", "11:10: copy.apart: `dts` is no operand"),
             ("region = \"1\"", "region = \"2\"", "9:75: copy.dst: expected region any, 0 or 1, found `2`"),
             ("values", "volues", "12:1: unknown field `volues`, expected one of `name`, `source`, `entry`, `parameters`, `operands`, `values`, `apart`, `cycles`"),
