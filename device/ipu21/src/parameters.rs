@@ -219,6 +219,42 @@ pub struct Arithmetic {
     pub prng: String,
 }
 
+/// A value of the table as reports show it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// `section.name`.
+    pub name: String,
+    /// The value as the file writes it.
+    pub value: String,
+    /// Whether it appears in code.
+    pub kind: Kind,
+    /// How sure it is: `unknown`, `derived`, `assumed`, or where it was estimated.
+    pub status: String,
+}
+
+impl Entry {
+    fn new(section: &str, name: &str, value: &toml::Value) -> Self {
+        let of = |field: &str| value.get(field).and_then(toml::Value::as_str);
+        let values = ["p", "w", "p2", "value"].iter().find_map(|field| value.get(*field));
+        // Only immediates say kind and status themselves; the heads of the other sections say it for all of them.
+        let status = match section {
+            "slots" => "poplibs estimate",
+            "supervisor" => "isa-notes 3",
+            _ => "assumed",
+        };
+        Self {
+            name: format!("{section}.{name}"),
+            value: match (values, of("lower"), of("upper")) {
+                (Some(values), ..) => values.to_string(),
+                (None, Some(lower), Some(upper)) => format!("{lower}; {upper}"),
+                _ => value.to_string(),
+            },
+            kind: if of("kind") == Some("code") { Kind::Code } else { Kind::Model },
+            status: of("status").unwrap_or(status).to_owned(),
+        }
+    }
+}
+
 /// What is wrong with a parameter file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterFault {
@@ -285,6 +321,14 @@ impl Parameters {
         .collect()
     }
 
+    /// Every value with its standing, by section and name, for reports.
+    #[must_use]
+    pub fn entries(&self) -> Vec<Entry> {
+        let table = toml::Table::try_from(self).expect("plain fields serialise");
+        let sections = table.iter().filter_map(|(section, fields)| fields.as_table().map(|fields| (section, fields)));
+        sections.flat_map(|(section, fields)| fields.iter().map(|(name, value)| Entry::new(section, name, value))).collect()
+    }
+
     /// The symbols assembly sources use for named immediates, with their values.
     #[must_use]
     pub fn symbols(&self) -> BTreeMap<String, u32> {
@@ -341,7 +385,7 @@ mod array {
 
 #[cfg(test)]
 mod tests {
-    use super::Parameters;
+    use super::{Kind, Parameters};
     use crate::data;
 
     #[test]
@@ -350,6 +394,31 @@ mod tests {
         assert_eq!(parameters.slots_of("f16v2exp"), 2);
         assert_eq!(parameters.slots_of("f16v4add"), 1);
         assert_eq!(parameters.symbols()["TAMP_F16V4_E4_P3"], 3);
+    }
+
+    #[test]
+    fn every_value_is_listed_with_its_standing() {
+        let entries = Parameters::shipped().entries();
+        let lines = data::PARAMETERS.lines().filter(|line| line.contains(" = ") && !line.starts_with(['#', '['])).count();
+        assert_eq!(entries.len(), lines);
+        let shown = |name: &str| {
+            let entry = entries.iter().find(|entry| entry.name == name).unwrap();
+            (entry.value.as_str(), &entry.kind, entry.status.as_str())
+        };
+        assert_eq!(shown("immediate.tamp_f16v4_e2"), ("[8, 9]", &Kind::Code, "unknown"));
+        assert_eq!(shown("immediate.gina"), ("0", &Kind::Code, "derived"));
+        assert_eq!(shown("barrier.internal_empty_phase"), ("600", &Kind::Model, "assumed"));
+        assert_eq!(shown("slots.f32ln"), ("6", &Kind::Model, "poplibs estimate"));
+    }
+
+    #[test]
+    fn unknown_code_values_are_those_of_kind_code_and_status_unknown() {
+        let parameters = Parameters::shipped();
+        let entries = parameters.entries();
+        let unknown = entries.iter().filter(|entry| entry.kind == Kind::Code && entry.status == "unknown");
+        let mut named: Vec<String> = parameters.unknown_code_values().iter().map(|name| format!("immediate.{name}")).collect();
+        named.sort();
+        assert_eq!(named, unknown.map(|entry| entry.name.clone()).collect::<Vec<_>>());
     }
 
     #[test]
