@@ -50,8 +50,10 @@ pub(crate) struct Exchange {
     pub(crate) unresolved: bool,
     /// Items were seen but not stored at the last resolution.
     pub(crate) in_flight: bool,
-    /// An internal phase is open: fetches are recorded.
+    /// An internal phase is open: controls are recorded.
     pub(crate) open: bool,
+    /// Fetches are recorded: the row may still run.
+    pub(crate) logging: bool,
 }
 
 impl Exchange {
@@ -71,6 +73,7 @@ impl Exchange {
             unresolved: false,
             in_flight: false,
             open: false,
+            logging: false,
         }
     }
 
@@ -85,6 +88,7 @@ impl Exchange {
         self.unresolved = false;
         self.in_flight = false;
         self.open = internal;
+        self.logging = internal;
         if internal && self.mux != NEUTRAL {
             self.selects.push((0, self.mux));
             self.unresolved = true;

@@ -27,11 +27,14 @@ mod barrier;
 mod image;
 mod tile;
 
+mod chip;
+mod fabric;
 mod host_port;
 
 mod single_tile;
 
 pub use barrier::{Latency, empty_phase_instructions};
+pub use chip::{Chip, ChipOptions, Counters, Stop, Waiting, WatchHit};
 pub use fault::{Access, Cause, Context, Fault, Place, ReceiveError};
 pub use image::{LoadFault, Segment};
 pub use memory::ReadFault;

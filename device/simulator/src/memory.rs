@@ -136,11 +136,6 @@ impl TileMemory {
         self.code.clear();
     }
 
-    /// The poison salt, for image pages that are written in part.
-    pub(crate) fn salt(&self) -> u64 {
-        self.salt
-    }
-
     /// The aligned 64 bits at `address`, and the written bits of its two words.
     #[inline]
     fn double(&self, address: u32) -> (u64, u32) {

@@ -45,11 +45,14 @@ impl Tile {
             return Ok(());
         }
         self.pass = false;
-        let clock = self.issue_clock(&operation, environment);
+        let clock = self.issue_clock(&operation);
         if !self.watch.is_empty() && self.watch.contains(&self.pc) {
             self.hits.push((self.pc, clock));
         }
-        if self.exchange.open {
+        if self.exchange.open && operation.kind.is_exchange() {
+            self.exchange.logging = true;
+        }
+        if self.exchange.logging {
             self.exchange.fetch(clock, units(self.pc, 4 + FETCH_LOOK_AHEAD));
         }
         self.clock = clock;
@@ -58,7 +61,7 @@ impl Tile {
     }
 
     /// Whether incoming or outgoing words must be settled before this instruction.
-    fn must_pause(&self, operation: &Operation) -> bool {
+    fn must_pause(&mut self, operation: &Operation) -> bool {
         if self.pass || operation.kind.is_exchange() {
             return false;
         }
@@ -66,11 +69,14 @@ impl Tile {
             operation.kind,
             Kind::Load { .. } | Kind::Store { .. } | Kind::RunAll | Kind::Run | Kind::PutCoefficients { .. }
         );
+        if touches && !self.exchange.unresolved && !self.exchange.in_flight {
+            self.exchange.logging = false;
+        }
         self.exchange.unresolved || (self.exchange.in_flight && touches)
     }
 
     /// The clock at which an instruction issues: results it needs, and a free slot among the workers.
-    fn issue_clock(&self, operation: &Operation, environment: &Environment) -> u64 {
+    fn issue_clock(&self, operation: &Operation) -> u64 {
         let mut clock = self.clock;
         let mut reads = operation.reads_main;
         while reads != 0 {
@@ -81,7 +87,6 @@ impl Tile {
         if self.csr_ready.1 > clock && depends_on_csr(operation, self.csr_ready.0) {
             clock = self.csr_ready.1;
         }
-        let _ = environment;
         self.free_slot(clock)
     }
 

@@ -1,0 +1,394 @@
+//! The chip: 1472 tiles, their barriers, and the host.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ipu21::parameters::Parameters;
+use ipu21::tile::{COUNT, PhysTile};
+use rayon::prelude::*;
+
+use crate::barrier::Latency;
+use crate::fabric;
+use crate::fault::Fault;
+use crate::host_port::HostPort;
+use crate::image::{LoadFault, PageCache, Segment};
+use crate::memory::ReadFault;
+use crate::tile::{Environment, State, Tile};
+
+/// Choices of a simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChipOptions {
+    /// Chooses the poison.
+    pub seed: u64,
+    /// Threads; 0 means one for each processor. Results do not depend on it.
+    pub threads: usize,
+    /// The run stops when a tile's clock passes this.
+    pub clock_limit: u64,
+}
+
+/// Where a tile stands when nobody can move.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The tile.
+    pub tile: PhysTile,
+    /// Program counter of its supervisor.
+    pub pc: u32,
+    /// Its clock.
+    pub clock: u64,
+    /// What it waits for, in words.
+    pub what: String,
+}
+
+/// Why [`Chip::run`] returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// All tiles wait at a host barrier and the host granted none.
+    HostBarrier,
+    /// All supervisors stand at this trap.
+    Trap {
+        /// Its operand.
+        number: u32,
+    },
+    /// All tiles ended: they branch to themselves or wait for barriers that nobody will enter.
+    Finished,
+    /// A tile failed: the one with the smallest clock, then the smallest number.
+    Fault(Fault),
+    /// Nobody can move: one entry for each distinct kind of waiting, with the first tile found so.
+    Stuck(Vec<Waiting>),
+    /// A tile passed the clock limit.
+    ClockLimit {
+        /// The tile.
+        tile: PhysTile,
+    },
+}
+
+/// A note of a watched program counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WatchHit {
+    /// The tile.
+    pub tile: PhysTile,
+    /// The watched program counter of its supervisor.
+    pub pc: u32,
+    /// Clock at which the instruction issued.
+    pub clock: u64,
+}
+
+/// Figures of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Results that saturated, or became NaN, because binary16 ended.
+    pub f16_overflows: u64,
+    /// Supervisor instructions executed.
+    pub supervisor_instructions: u64,
+    /// Worker bundles and solo instructions executed.
+    pub worker_turns: u64,
+    /// Bytes of memory pages that tiles hold alone.
+    pub own_memory_bytes: u64,
+}
+
+/// A simulated chip.
+pub struct Chip {
+    tiles: Vec<Tile>,
+    environment: Environment,
+    latency: Latency,
+    host: HostPort,
+    pages: PageCache,
+    pool: Option<rayon::ThreadPool>,
+}
+
+impl fmt::Debug for Chip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Chip").field("tiles", &self.tiles.len()).finish_non_exhaustive()
+    }
+}
+
+impl Chip {
+    /// A chip full of poison.
+    #[must_use]
+    pub fn new(parameters: Arc<Parameters>, options: ChipOptions) -> Chip {
+        let environment = Environment::new(&parameters, options.clock_limit);
+        let tiles = PhysTile::all().map(|id| Tile::new(id, options.seed, environment.fp_ictl)).collect();
+        Chip {
+            tiles,
+            latency: Latency::of(&parameters),
+            environment,
+            host: HostPort::new(),
+            pages: PageCache::new(options.seed),
+            pool: rayon::ThreadPoolBuilder::new().num_threads(options.threads).build().ok(),
+        }
+    }
+
+    /// Places the segments of a tile.
+    ///
+    /// # Errors
+    /// [`LoadFault`] for a segment that is not inside memory or overlaps another.
+    pub fn load(&mut self, tile: PhysTile, segments: &[Segment]) -> Result<(), LoadFault> {
+        self.pages.load(&mut self.tiles[tile.index()].memory, segments)
+    }
+
+    /// Starts all supervisors at 0x4c010.
+    pub fn start(&mut self) {
+        for tile in &mut self.tiles {
+            tile.pc = ipu21::memory::ENTRY;
+            tile.state = State::Running;
+        }
+    }
+
+    /// Attaches a host page; pages in between that are missing become empty.
+    pub fn attach_page(&mut self, index: usize, bytes: Vec<u8>) {
+        if self.host.pages.len() <= index {
+            self.host.pages.resize(index + 1, Vec::new());
+        }
+        self.host.pages[index] = bytes;
+    }
+
+    /// A host page; empty if none is attached.
+    #[must_use]
+    pub fn page(&self, index: usize) -> &[u8] {
+        self.host.pages.get(index).map_or(&[], Vec::as_slice)
+    }
+
+    /// A host page to write; empty if none is attached.
+    pub fn page_mut(&mut self, index: usize) -> &mut [u8] {
+        self.host.pages.get_mut(index).map_or(&mut [], Vec::as_mut_slice)
+    }
+
+    /// Permits this many more barriers of group 2 with the host.
+    pub fn grant(&mut self, barriers: u32) {
+        self.host.credits += barriers;
+    }
+
+    /// Runs until nobody can move.
+    pub fn run(&mut self) -> Stop {
+        loop {
+            self.run_tiles();
+            if let Some(stop) = self.failure() {
+                return stop;
+            }
+            match self.advance() {
+                Ok(true) => {}
+                Ok(false) => return self.standstill(),
+                Err(fault) => return Stop::Fault(*fault),
+            }
+        }
+    }
+
+    fn run_tiles(&mut self) {
+        let environment = &self.environment;
+        let tiles = &mut self.tiles;
+        let mut run = || {
+            tiles
+                .par_iter_mut()
+                .filter(|tile| tile.state == State::Running || tile.active != 0)
+                .for_each(|tile| tile.run(environment));
+        };
+        match &self.pool {
+            Some(pool) => pool.install(&mut run),
+            None => run(),
+        }
+    }
+
+    fn failure(&self) -> Option<Stop> {
+        let faults = self.tiles.iter().filter_map(|tile| match &tile.state {
+            State::Failed(fault) => Some(fault),
+            _ => None,
+        });
+        if let Some(fault) = faults.min_by_key(|fault| (fault.clock, fault.tile)) {
+            return Some(Stop::Fault(Fault::clone(fault)));
+        }
+        let limited = self.tiles.iter().find(|tile| tile.state == State::Limited);
+        limited.map(|tile| Stop::ClockLimit { tile: tile.id })
+    }
+
+    /// Settles the exchange, serves the host port, or completes a barrier; whether somebody can move now.
+    fn advance(&mut self) -> Result<bool, Box<Fault>> {
+        if self.tiles.iter().any(|tile| tile.state == State::Paused) {
+            return fabric::resolve(&mut self.tiles);
+        }
+        if self.tiles.iter().any(|tile| tile.state == State::Receiving) {
+            return self.serve();
+        }
+        self.complete_barrier()
+    }
+
+    fn serve(&mut self) -> Result<bool, Box<Fault>> {
+        for tile in &mut self.tiles {
+            self.host.serve(tile).map_err(|cause| tile.supervisor_fault(*cause))?;
+        }
+        Ok(self.tiles.iter().any(|tile| tile.state == State::Running))
+    }
+
+    /// The zone all arrived tiles wait at, if all tiles arrived and at least one did so by a real `sync`.
+    fn agreed_zone(&self) -> Option<u32> {
+        let mut zone = None;
+        for tile in &self.tiles {
+            match tile.state {
+                State::Barrier { zone: 3 } if zone.is_none_or(|z| z == 3) => zone = Some(3),
+                State::Barrier { zone: 7 | 15 } if zone.is_none_or(|z| z == 7) => zone = Some(7),
+                State::Barrier { .. } => return None,
+                _ if tile.credits > 0 => {}
+                _ => return None,
+            }
+        }
+        zone
+    }
+
+    fn complete_barrier(&mut self) -> Result<bool, Box<Fault>> {
+        let Some(zone) = self.agreed_zone() else { return Ok(false) };
+        let internal = zone == 3;
+        if internal {
+            fabric::resolve(&mut self.tiles)?;
+        } else {
+            if self.host.credits == 0 {
+                return Ok(false);
+            }
+            self.serve()?;
+            self.host.close(&self.tiles).map_err(|(index, cause)| self.tiles[index].supervisor_fault(cause))?;
+            self.host.credits -= 1;
+        }
+        let latest = self.tiles.iter().map(|tile| tile.arrival).max().unwrap_or(0);
+        let release = latest + if internal { self.latency.internal } else { self.latency.host };
+        let branch = self.environment.timing.taken_branch;
+        for tile in &mut self.tiles {
+            pass_barrier(tile, release, branch, internal);
+        }
+        Ok(true)
+    }
+
+    fn standstill(&self) -> Stop {
+        if let Some(number) = self.common_trap() {
+            return Stop::Trap { number };
+        }
+        if self.agreed_zone() == Some(7) {
+            return Stop::HostBarrier;
+        }
+        let ended = |tile: &Tile| matches!(tile.state, State::Halted | State::Announced | State::Idle);
+        if self.tiles.iter().all(ended) {
+            return Stop::Finished;
+        }
+        Stop::Stuck(self.report())
+    }
+
+    fn common_trap(&self) -> Option<u32> {
+        let number = |tile: &Tile| match tile.state {
+            State::Trapped { number } => Some(number),
+            _ => None,
+        };
+        let first = number(self.tiles.first()?)?;
+        self.tiles.iter().all(|tile| number(tile) == Some(first)).then_some(first)
+    }
+
+    fn report(&self) -> Vec<Waiting> {
+        let mut kinds: Vec<String> = Vec::new();
+        let mut out = Vec::new();
+        for tile in &self.tiles {
+            let what = describe(tile);
+            if !kinds.contains(&what) {
+                kinds.push(what.clone());
+                out.push(Waiting { tile: tile.id, pc: tile.pc, clock: tile.clock, what });
+            }
+        }
+        out
+    }
+
+    /// Goes on behind the traps, as if each trap word were a nop.
+    pub fn resume_traps(&mut self) {
+        for tile in &mut self.tiles {
+            tile.resume_trap(&self.environment);
+        }
+    }
+
+    /// Reads bytes that somebody wrote.
+    ///
+    /// # Errors
+    /// [`ReadFault`] outside memory, or for poison.
+    pub fn read_memory(&self, tile: PhysTile, address: u32, bytes: u32) -> Result<Vec<u8>, ReadFault> {
+        match self.tiles[tile.index()].memory.bytes(address, bytes)? {
+            (bytes, None) => Ok(bytes),
+            (_, Some(address)) => Err(ReadFault::Poison { address }),
+        }
+    }
+
+    /// Reads bytes, poison or not.
+    ///
+    /// # Errors
+    /// [`ReadFault::Outside`] outside memory.
+    pub fn read_raw(&self, tile: PhysTile, address: u32, bytes: u32) -> Result<Vec<u8>, ReadFault> {
+        Ok(self.tiles[tile.index()].memory.bytes(address, bytes)?.0)
+    }
+
+    /// Notes every execution of a supervisor program counter; costs and changes nothing.
+    pub fn watch(&mut self, tile: PhysTile, pc: u32) {
+        self.tiles[tile.index()].watch.push(pc);
+    }
+
+    /// All notes, by tile, in the order of execution.
+    #[must_use]
+    pub fn watched(&self) -> Vec<WatchHit> {
+        let hits = |tile: &Tile| -> Vec<WatchHit> {
+            tile.hits.iter().map(|&(pc, clock)| WatchHit { tile: tile.id, pc, clock }).collect()
+        };
+        self.tiles.iter().flat_map(hits).collect()
+    }
+
+    /// Clock of a tile.
+    #[must_use]
+    pub fn clock(&self, tile: PhysTile) -> u64 {
+        self.tiles[tile.index()].clock
+    }
+
+    /// Names of the parameters that every run reads, in the notation of parameters.toml.
+    #[must_use]
+    pub fn parameters_read(&self) -> Vec<&'static str> {
+        PARAMETERS_READ.to_vec()
+    }
+
+    /// Figures of the run so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.tiles.iter().fold(Counters::default(), |sum, tile| Counters {
+            f16_overflows: sum.f16_overflows + tile.overflows(),
+            supervisor_instructions: sum.supervisor_instructions + tile.instructions,
+            worker_turns: sum.worker_turns + tile.turns,
+            own_memory_bytes: sum.own_memory_bytes + 4096 * tile.memory.own_pages() as u64,
+        })
+    }
+}
+
+/// Sections of parameters.toml that the simulator's timing and arithmetic come from.
+const PARAMETERS_READ: [&str; 5] = ["immediate", "slots", "supervisor", "barrier", "state"];
+
+/// Takes a tile through a completed barrier: waiting tiles are released, announced ones lose a credit.
+fn pass_barrier(tile: &mut Tile, release: u64, branch: u64, internal: bool) {
+    match tile.state {
+        State::Barrier { .. } => tile.release(release, branch, internal),
+        _ => {
+            tile.credits -= 1;
+            tile.arrival = release;
+            if tile.state == State::Announced && tile.credits == 0 {
+                tile.release(release, branch, internal);
+            }
+        }
+    }
+}
+
+fn describe(tile: &Tile) -> String {
+    match &tile.state {
+        State::Idle => "not started".to_owned(),
+        State::Running => "can run".to_owned(),
+        State::Paused => "waits for a source that has not come far enough".to_owned(),
+        State::Receiving => {
+            let expected = tile.csr[ipu21::csr::INCOMING_DCOUNT as usize];
+            format!("sync 0 with {} of {expected} words", tile.arrived)
+        }
+        State::Announced => format!("sync 1 with {} announced barriers", tile.credits),
+        State::Barrier { zone } => format!("sync {zone}"),
+        State::Trapped { number } => format!("trap {number}"),
+        State::Halted => "branches to itself".to_owned(),
+        State::Returned => "returned".to_owned(),
+        State::Limited => "clock limit".to_owned(),
+        State::Failed(fault) => fault.to_string(),
+    }
+}
+
+const _: () = assert!(COUNT == 1472);

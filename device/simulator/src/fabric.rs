@@ -1,0 +1,327 @@
+//! Moves the words of an exchange phase between tiles that wait (machine.md c.11).
+//!
+//! A receiver sees at its event e what the selected source sent at its own event e - T - 1, and stores it 52 + 2*row events
+//! later, at its pointer of that event. From a send to its store pass at least 19 events of any tile, so a stretch of words is
+//! read at its first send event and written at its first store event, all in the order of events; stretches that overlap in
+//! time in one conflict unit of a tile are faults, so nothing finer is needed.
+
+use std::sync::Arc;
+
+use ipu21::exchange_word::NEUTRAL;
+use ipu21::memory::{UnitSet, units};
+use ipu21::route::route;
+use ipu21::tile::PhysTile;
+
+use crate::exchange::Sending;
+use crate::fault::{Cause, Fault, ReceiveError};
+use crate::memory::{ReadFault, span};
+use crate::tile::{State, Tile};
+
+/// Far beyond every event.
+const NEVER: i64 = i64::MAX / 4;
+
+/// Words that a receiver saw and will store.
+#[derive(Clone, Copy, Debug)]
+struct Arrival {
+    /// Store event of the first word.
+    event: i64,
+    words: u32,
+    source: u32,
+    /// The sending and the first word inside it; `None` when nothing was sent.
+    sent: Option<(usize, u32)>,
+}
+
+/// A stretch of words with its address at the receiver.
+#[derive(Clone, Copy, Debug)]
+struct Storing {
+    event: i64,
+    words: u32,
+    address: u32,
+    source: u32,
+    sent: (usize, u32),
+}
+
+/// A step of the phase, ordered by event.
+#[derive(Clone, Copy, Debug)]
+enum Action {
+    Read { sending: usize },
+    Write { storing: Storing },
+}
+
+/// Settles every tile that can be settled. Returns whether a paused tile can go on.
+pub(crate) fn resolve(tiles: &mut [Tile]) -> Result<bool, Box<Fault>> {
+    let reach: Vec<i64> = tiles.iter().map(reach).collect();
+    let mut actions: Vec<(i64, usize, Action)> = Vec::new();
+    let mut settled = Vec::new();
+    for index in 0..tiles.len() {
+        queue_reads(&tiles[index], index, &mut actions);
+        let has_record = !tiles[index].exchange.selects.is_empty();
+        if has_record {
+            let Some(arrivals) = arrivals(tiles, index, &reach) else { continue };
+            let storings = address(&mut tiles[index], &arrivals, reach[index])?;
+            check_stores(&tiles[index], &storings)?;
+            check_duplex(&tiles[index], &storings)?;
+            actions.extend(storings.into_iter().map(|s| (s.event, index, Action::Write { storing: s })));
+        }
+        check_sends(&tiles[index])?;
+        settled.push(index);
+    }
+    actions.sort_by_key(|&(event, tile, action)| (event, tile, matches!(action, Action::Read { .. })));
+    for (_, tile, action) in actions {
+        perform(tiles, tile, action)?;
+    }
+    let mut moved = false;
+    for index in settled {
+        moved |= resume(&mut tiles[index]);
+    }
+    Ok(moved)
+}
+
+/// The event up to which everything a tile does is known.
+fn reach(tile: &Tile) -> i64 {
+    match tile.state {
+        State::Paused => tile.exchange.event(tile.clock),
+        _ => NEVER,
+    }
+}
+
+fn resume(tile: &mut Tile) -> bool {
+    tile.exchange.settle();
+    if tile.state != State::Paused {
+        return false;
+    }
+    tile.exchange.in_flight = tile.exchange.selects.iter().any(|&(_, source)| source < ipu21::tile::COUNT as u32);
+    tile.exchange.logging = tile.exchange.in_flight;
+    tile.pass = true;
+    tile.state = State::Running;
+    true
+}
+
+fn queue_reads(tile: &Tile, index: usize, actions: &mut Vec<(i64, usize, Action)>) {
+    for (number, sending) in tile.exchange.sendings.iter().enumerate() {
+        if sending.words.is_none() {
+            actions.push((sending.event, index, Action::Read { sending: number }));
+        }
+    }
+}
+
+/// Events from seeing a word to storing it.
+fn delay(tile: PhysTile) -> i64 {
+    52 + 2 * i64::from(tile.row())
+}
+
+/// What a receiver saw and stores before `reach`; nothing if a source has not come far enough.
+fn arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Option<Vec<Arrival>> {
+    let tile = &tiles[index];
+    let until = reach[index] - delay(tile.id);
+    let selects = &tile.exchange.selects;
+    let mut out = Vec::new();
+    for (number, &(start, source)) in selects.iter().enumerate() {
+        let end = selects.get(number + 1).map_or(until, |next| next.0).min(until);
+        let start = start.max(tile.exchange.consumed);
+        if start >= end || source == NEUTRAL || source >= ipu21::tile::COUNT as u32 {
+            continue;
+        }
+        let sender = &tiles[source as usize];
+        let way = route(sender.id, tile.id);
+        let shift = i64::from(way.offset) + 1;
+        // A source left selected at a barrier sends nothing more; one word too many is enough to fail.
+        let end = end.min(start.saturating_add(NEVER / 2));
+        if end < NEVER / 2 && end - shift > reach[source as usize] {
+            return None;
+        }
+        let store = shift + delay(tile.id);
+        see(&sender.exchange.sendings, start - shift, end - shift, way.direction.control(), |from, words, sent| {
+            out.push(Arrival { event: from + store, words, source, sent });
+        });
+    }
+    Some(out)
+}
+
+/// Splits the sender's events `from..to` into sent stretches and silence.
+fn see(
+    sendings: &[Sending],
+    from: i64,
+    to: i64,
+    direction: u32,
+    mut found: impl FnMut(i64, u32, Option<(usize, u32)>),
+) {
+    let mut at = from;
+    let first = sendings.partition_point(|s| s.event + i64::from(s.items) <= from);
+    for (number, sending) in sendings.iter().enumerate().skip(first) {
+        if sending.event >= to {
+            break;
+        }
+        if sending.control & direction == 0 {
+            continue;
+        }
+        if sending.event > at {
+            found(at, 1, None);
+        }
+        let start = at.max(sending.event);
+        let end = to.min(sending.event + i64::from(sending.items));
+        if end > start {
+            found(start, (end - start) as u32, Some((number, (start - sending.event) as u32)));
+            at = end;
+        }
+    }
+    if at < to {
+        found(at, 1, None);
+    }
+}
+
+/// Gives arrivals their addresses, applies pointer settings, and drops what is consumed.
+fn address(tile: &mut Tile, arrivals: &[Arrival], reach: i64) -> Result<Vec<Storing>, Box<Fault>> {
+    let mut settings = std::mem::take(&mut tile.exchange.pointers).into_iter().peekable();
+    let mut pointer = tile.exchange.pointer;
+    let mut out: Vec<Storing> = Vec::with_capacity(arrivals.len());
+    for arrival in arrivals {
+        let mut event = arrival.event;
+        let end = event + i64::from(arrival.words);
+        while event < end {
+            while let Some((_, value)) = settings.next_if(|&(at, _)| at <= event) {
+                pointer = Some(value);
+            }
+            let stop = settings.peek().map_or(end, |&(at, _)| at.min(end));
+            let words = (stop - event) as u32;
+            let Some(address) = pointer else {
+                return Err(receive_fault(tile, event, Cause::NoPointer { event }));
+            };
+            let Some((sending, from)) = arrival.sent else {
+                let cause = Cause::NothingSent { source: arrival.source, event, address };
+                return Err(receive_fault(tile, event, cause));
+            };
+            let from = from + (event - arrival.event) as u32;
+            out.push(Storing { event, words, address, source: arrival.source, sent: (sending, from) });
+            pointer = Some(address.wrapping_add(4 * words));
+            event = stop;
+        }
+    }
+    while let Some((_, value)) = settings.next_if(|&(at, _)| at < reach) {
+        pointer = Some(value);
+    }
+    tile.exchange.pointer = pointer;
+    tile.exchange.pointers = settings.collect();
+    forget_selects(tile, reach);
+    Ok(out)
+}
+
+/// Keeps the selection that is in force and the later ones.
+fn forget_selects(tile: &mut Tile, reach: i64) {
+    let until = reach - delay(tile.id);
+    let selects = &mut tile.exchange.selects;
+    let in_force = selects.partition_point(|&(event, _)| event <= until);
+    if in_force > 0 {
+        selects.drain(..in_force - 1);
+    }
+    if selects.len() == 1 && selects[0].1 == NEUTRAL && selects[0].0 <= until {
+        selects.clear();
+    }
+    tile.exchange.consumed = until;
+}
+
+fn receive_fault(tile: &Tile, event: i64, cause: Cause) -> Box<Fault> {
+    let clock = (tile.exchange.origin as i64 + event).max(0) as u64;
+    tile.fault(crate::fault::Context::Supervisor, tile.pc, clock, cause)
+}
+
+/// Addresses, running workers and instruction fetches against incoming writes (receive errors 2, 3, 4).
+fn check_stores(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
+    for storing in storings {
+        let error = |error, event| {
+            receive_fault(tile, event, Cause::Receive { error, address: storing.address, event })
+        };
+        if span(storing.address, 4 * storing.words).is_err() {
+            return Err(error(ReceiveError::Address, storing.event));
+        }
+        let end = storing.event + i64::from(storing.words);
+        let (launched, done) = (tile.exchange.event(tile.launched), tile.exchange.event(tile.done));
+        if launched < end && storing.event < done {
+            return Err(error(ReceiveError::WorkersActive, storing.event.max(launched)));
+        }
+        let touched = units(storing.address, 4 * storing.words);
+        if let Some(event) = fetch_meets(tile, storing.event, end, touched) {
+            return Err(error(ReceiveError::ClashFetch, event));
+        }
+    }
+    Ok(())
+}
+
+/// Instruction fetches against send reads.
+fn check_sends(tile: &Tile) -> Result<(), Box<Fault>> {
+    for sending in tile.exchange.sendings.iter().filter(|sending| sending.words.is_none()) {
+        let end = sending.event + i64::from(sending.items);
+        let touched = units(sending.address, 4 * sending.items);
+        if let Some(event) = fetch_meets(tile, sending.event, end, touched) {
+            return Err(receive_fault(tile, event, Cause::SendFetchConflict { address: sending.address, event }));
+        }
+    }
+    Ok(())
+}
+
+/// The first event in `from..to` at which the instruction fetch touches one of the units.
+fn fetch_meets(tile: &Tile, from: i64, to: i64, touched: UnitSet) -> Option<i64> {
+    let fetches = &tile.exchange.fetches;
+    let first = fetches.partition_point(|&(event, _)| event <= from).saturating_sub(1);
+    fetches[first..]
+        .iter()
+        .take_while(|&&(event, _)| event < to)
+        .find(|(_, fetched)| fetched.intersects(touched))
+        .map(|&(event, _)| event.max(from))
+}
+
+/// Send reads against incoming writes of the same tile and clock (receive error 1).
+fn check_duplex(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
+    let sendings = &tile.exchange.sendings;
+    for storing in storings {
+        let end = storing.event + i64::from(storing.words);
+        let first = sendings.partition_point(|s| s.event + i64::from(s.items) <= storing.event);
+        for sending in sendings[first..].iter().take_while(|sending| sending.event < end) {
+            let from = storing.event.max(sending.event);
+            let to = end.min(sending.event + i64::from(sending.items));
+            let part = |address: u32, event: i64| units(address + 4 * (from - event) as u32, 4 * (to - from) as u32);
+            if part(storing.address, storing.event).intersects(part(sending.address, sending.event)) {
+                let cause = Cause::Receive { error: ReceiveError::ClashData, address: storing.address, event: from };
+                return Err(receive_fault(tile, from, cause));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<Fault>> {
+    match action {
+        Action::Read { sending } => read(&mut tiles[index], sending),
+        Action::Write { storing } => {
+            let (sending, from) = storing.sent;
+            let words = tiles[storing.source as usize].exchange.sendings[sending].words.clone();
+            let tile = &mut tiles[index];
+            let from = from as usize;
+            let part = words.as_deref().and_then(|words| words.get(from..from + storing.words as usize));
+            let (event, address) = (storing.event, storing.address);
+            let Some(part) = part else {
+                return Err(receive_fault(tile, event, Cause::NothingSent { source: storing.source, event, address }));
+            };
+            tile.memory.write_words(address, part).map_err(|_| {
+                receive_fault(tile, event, Cause::Receive { error: ReceiveError::Address, address, event })
+            })
+        }
+    }
+}
+
+fn read(tile: &mut Tile, number: usize) -> Result<(), Box<Fault>> {
+    let sending = &tile.exchange.sendings[number];
+    let (address, items, event) = (sending.address, sending.items, sending.event);
+    let mut words = Vec::with_capacity(items as usize);
+    if let Err(fault) = tile.memory.read_words(address, items, &mut words) {
+        let cause = match fault {
+            ReadFault::Poison { address } => Cause::PoisonSent { address },
+            ReadFault::Outside { address, .. } => {
+                Cause::AddressOutside { address, access: crate::fault::Access::Send }
+            }
+        };
+        return Err(receive_fault(tile, event, cause));
+    }
+    tile.exchange.sendings[number].words = Some(Arc::from(words));
+    Ok(())
+}
