@@ -269,7 +269,7 @@ impl Operation {
             form.operands.iter().position(|operand| operand.name == name).map(|i| values[i] as u8)
         };
         match self.kind {
-            Kind::Store { .. } => self.d = std::mem::replace(&mut self.x, 15),
+            Kind::Store { .. } => self.d = register("src0").unwrap_or(15),
             Kind::Pace(_) => {
                 if let Some(source) = register("src0") {
                     self.e = source;
