@@ -9,7 +9,6 @@ use toolchain::object::Object;
 use toolchain::{Source, assemble};
 
 const CODE: u32 = 0x4c100;
-const SCRATCH: u32 = 0x50000;
 const ARGUMENTS: u32 = 0x50800;
 const OPERANDS: u32 = 0x54000;
 
@@ -70,10 +69,10 @@ impl Call {
         memory.extend([(CODE, code), (ARGUMENTS, arguments)]);
         memory.retain(|(_, bytes)| !bytes.is_empty());
         let segments: Vec<Segment> = memory.into_iter().map(|(address, bytes)| segment(address, bytes)).collect();
-        let mut tile = SingleTile::new(Arc::new(Parameters::shipped()));
+        let mut tile = SingleTile::new(&Parameters::shipped(), 1);
         tile.load(&segments).unwrap_or_else(|fault| panic!("{}: {fault}", self.kernel));
         let clocks =
-            tile.call(entry, ARGUMENTS, SCRATCH).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines)).clocks;
+            tile.run_call(entry, ARGUMENTS).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines)).clocks;
         Outcome { tile, clocks }
     }
 }
@@ -101,14 +100,16 @@ impl Outcome {
 
     /// Memory that must have been written.
     pub(crate) fn read(&self, address: u32, bytes: u32) -> Vec<u8> {
-        self.tile.read_memory(address, bytes).unwrap_or_else(|fault| panic!("{fault}"))
+        self.tile.read(address, bytes).unwrap_or_else(|fault| panic!("{fault}"))
     }
 
-    /// Nothing between `from` and `to` was written but the listed spans, which ascend.
+    /// Nothing between `from` and `to` was written but the listed spans.
     pub(crate) fn untouched(&self, from: u32, to: u32, written: &[(u32, u32)]) {
         let mut at = from;
-        for (address, bytes) in written.iter().copied().chain([(to, 0)]) {
-            let touched = (at..address).step_by(8).find(|word| self.tile.read_memory(*word, 8).is_ok());
+        let mut spans = written.to_vec();
+        spans.sort_unstable();
+        for (address, bytes) in spans.into_iter().chain([(to, 0)]) {
+            let touched = (at..address).step_by(8).find(|word| self.tile.read(*word, 8).is_ok());
             assert_eq!(touched, None, "a word outside the results was written");
             at = at.max(address + bytes);
         }
