@@ -13,7 +13,7 @@ use crate::message::{Spot, TimedMessage, Width};
 /// The setting a control changes. The first two are one instruction stream (XPIC), the last two the other (PIC).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Setting {
-    /// Incoming pointer, in items.
+    /// Incoming pointer, in 32-bit words.
     Pointer,
     /// Incoming format: 0 32-bit, 1 and 2 64-bit by direction.
     Format,
@@ -166,7 +166,8 @@ impl Receiving {
             self.set(select + items, Setting::PairSource, NEUTRAL);
         }
         self.set(format, Setting::Format, route(source, receiver).direction.control());
-        self.set(format + 2, Setting::Pointer, arrival.spot.address / 8);
+        // In words even here: machine.md c.4 says byte/8 in 64-bit mode, but the rows that were compared with working ones have byte/4.
+        self.set(format + 2, Setting::Pointer, arrival.spot.address / 4);
         self.set(format + items, Setting::Format, 0);
         self.next = None;
         let torn = if early { select + items } else { 0 };

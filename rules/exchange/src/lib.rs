@@ -10,6 +10,17 @@ mod bound;
 mod message;
 mod schedule;
 
+mod job;
+mod occupancy;
+
+mod fabric;
+
+mod colouring;
+mod order;
+mod search;
+
+mod scheduler;
+
 mod events;
 mod row;
 
@@ -19,3 +30,4 @@ pub use message::{Spot, TimedMessage, Width};
 pub use problem::{BufferId, Fault, Place, Problem, Transfer};
 pub use row::{Row, RowCause, RowFault, row, rows, timed_rows};
 pub use schedule::{Figures, Kind, Message, Schedule, TilePlan};
+pub use scheduler::schedule;

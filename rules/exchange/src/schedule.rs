@@ -47,8 +47,6 @@ pub enum Kind {
     Multicast,
     /// Earliest on the clock that sender and receiver share, most loaded first among equals.
     Clock,
-    /// Contiguous pieces of a receiver's buffer one after the other.
-    Contiguous,
     /// Colour classes of the send and receive graph one after the other.
     Colour,
     /// Shifts of a ring: tile distance after tile distance.

@@ -1,0 +1,260 @@
+//! Transfers cut into messages, in the dense form the scheduler works on.
+//!
+//! In: a checked problem. Out: [`Jobs`]. Every delay between two events of a phase is a constant of the route, so all rules of
+//! a schedule become constraints on start events alone.
+
+use std::collections::BTreeMap;
+
+use ipu21::route::route;
+use ipu21::tile::TileId;
+
+use crate::bound::RECEIVER_GUARD;
+use crate::problem::{Problem, Transfer};
+
+/// Longest message (machine.md c.5).
+const LONGEST: u32 = 4148;
+
+/// A message to be given a start event.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) transfer: u32,
+    pub(crate) first_word: u32,
+    pub(crate) words: i32,
+    /// Dense index of the sending tile.
+    pub(crate) sender: u32,
+    pub(crate) send_buffer: u32,
+    /// Earliest start on an empty fabric.
+    pub(crate) natural: i32,
+    /// Clock shift of the sender: `start + shift` orders sends of different tiles as their receivers see them.
+    pub(crate) shift: i32,
+    arrivals: (u32, u32),
+    dependencies: (u32, u32),
+}
+
+/// A message's way into one of its receivers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Dense index of the receiving tile.
+    pub(crate) tile: u32,
+    /// Select event minus start event.
+    pub(crate) select: i32,
+    /// Pointer event minus start event: also first store minus first send.
+    pub(crate) pointer: i32,
+    pub(crate) buffer: u32,
+}
+
+/// A job starts at least `delay` events after the start of another.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dependency {
+    pub(crate) job: u32,
+    pub(crate) delay: i32,
+}
+
+/// All jobs of a problem.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    /// By transfer and first word.
+    pub(crate) jobs: Vec<Job>,
+    /// Participating tiles, ascending.
+    pub(crate) tiles: Vec<TileId>,
+    /// Per dense tile: pairs of (send buffer, receive buffer) whose windows must not meet; ascending.
+    pub(crate) serial: Vec<Vec<(u32, u32)>>,
+    /// Fewest words of a job.
+    pub(crate) shortest: i32,
+    arrivals: Vec<Arrival>,
+    dependencies: Vec<Dependency>,
+}
+
+impl Jobs {
+    pub(crate) fn new(problem: &Problem) -> Self {
+        let tiles = participants(problem);
+        let index: BTreeMap<TileId, u32> = tiles.iter().copied().zip(0..).collect();
+        let mut jobs = Self { serial: serial_pairs(problem, &tiles), tiles, shortest: i32::MAX, ..Self::default() };
+        for (number, transfer) in (0..).zip(&problem.transfers) {
+            jobs.cut(number, transfer, &index);
+        }
+        jobs.find_dependencies(problem);
+        jobs
+    }
+
+    pub(crate) fn arrivals(&self, job: &Job) -> &[Arrival] {
+        &self.arrivals[job.arrivals.0 as usize..job.arrivals.1 as usize]
+    }
+
+    pub(crate) fn dependencies(&self, job: &Job) -> &[Dependency] {
+        &self.dependencies[job.dependencies.0 as usize..job.dependencies.1 as usize]
+    }
+
+    pub(crate) fn has_dependencies(&self) -> bool {
+        !self.dependencies.is_empty()
+    }
+
+    fn cut(&mut self, number: u32, transfer: &Transfer, index: &BTreeMap<TileId, u32>) {
+        let source = transfer.source.tile.physical();
+        let first = self.arrivals.len() as u32;
+        self.arrivals.extend(transfer.destinations.iter().map(|place| {
+            let select = route(source, place.tile.physical()).offset + 1;
+            let pointer = select + 52 + 2 * i32::from(place.tile.physical().row());
+            Arrival { tile: index[&place.tile], select, pointer, buffer: place.buffer.0 }
+        }));
+        let arrivals = (first, self.arrivals.len() as u32);
+        let natural = self.arrivals[first as usize..].iter().map(|arrival| 1 - arrival.select).fold(0, i32::max);
+        let slope = slope(transfer);
+        let shift = slope * i32::from(source.folded_column()) / 2 + 2 * i32::from(source.row());
+        let mut first_word = 0;
+        for words in pieces(transfer) {
+            self.shortest = self.shortest.min(words as i32);
+            self.jobs.push(Job {
+                transfer: number,
+                first_word,
+                words: words as i32,
+                sender: index[&transfer.source.tile],
+                send_buffer: transfer.source.buffer.0,
+                natural,
+                shift,
+                arrivals,
+                dependencies: (0, 0),
+            });
+            first_word += words;
+        }
+    }
+
+    /// Program order where byte ranges of one tile and buffer meet and one of them is written (machine.md I16).
+    fn find_dependencies(&mut self, problem: &Problem) {
+        let mut found = Vec::new();
+        for range in meeting_ranges(self, problem) {
+            let (earlier, later) = range;
+            found.push((later.job, Dependency { job: earlier.job, delay: self.delay(&earlier, &later) }));
+        }
+        found.sort_unstable_by_key(|(later, dependency)| (*later, dependency.job, -dependency.delay));
+        found.dedup_by_key(|(later, dependency)| (*later, dependency.job));
+        let mut at = 0;
+        for (index, job) in self.jobs.iter_mut().enumerate() {
+            let end = at + found[at..].partition_point(|(later, _)| *later as usize == index);
+            job.dependencies = (at as u32, end as u32);
+            at = end;
+        }
+        self.dependencies = found.into_iter().map(|(_, dependency)| dependency).collect();
+    }
+
+    fn delay(&self, earlier: &Access, later: &Access) -> i32 {
+        let words = self.jobs[earlier.job as usize].words;
+        match (earlier.arrival, later.arrival) {
+            (Some(written), None) => self.arrivals[written as usize].pointer + words + RECEIVER_GUARD,
+            (Some(written), Some(again)) => self.arrivals[written as usize].pointer + words - self.arrivals[again as usize].pointer,
+            (None, Some(overwritten)) => words - self.arrivals[overwritten as usize].pointer,
+            (None, None) => i32::MIN / 2,
+        }
+    }
+}
+
+/// Twice the events per folded column between sender and receiver (machine.md c.3): the mean of both sides for a mixed multicast.
+fn slope(transfer: &Transfer) -> i32 {
+    let sides = transfer.destinations.iter().fold([false; 2], |mut sides, place| {
+        sides[usize::from(place.tile.physical().side())] = true;
+        sides
+    });
+    match sides {
+        [true, false] => 10,
+        [false, true] => 6,
+        _ => 8,
+    }
+}
+
+/// Sizes of the messages of a transfer. A message as long as the distance from select to pointer of a receiver would put its
+/// neutral on its own pointer event; it goes in two halves instead, so that no event ever needs a two-word control.
+fn pieces(transfer: &Transfer) -> Vec<u32> {
+    let count = transfer.words.div_ceil(LONGEST);
+    let coincides = |words: u32| transfer.destinations.iter().any(|place| words == 52 + 2 * u32::from(place.tile.physical().row()));
+    let mut sizes = Vec::new();
+    for piece in 0..count {
+        let words = transfer.words / count + u32::from(piece < transfer.words % count);
+        if coincides(words) {
+            sizes.extend([words / 2, words - words / 2]);
+        } else {
+            sizes.push(words);
+        }
+    }
+    sizes
+}
+
+fn participants(problem: &Problem) -> Vec<TileId> {
+    let ends = |transfer: &Transfer| {
+        let mut tiles: Vec<TileId> = transfer.destinations.iter().map(|place| place.tile).collect();
+        tiles.push(transfer.source.tile);
+        tiles
+    };
+    let mut tiles: Vec<TileId> = problem.transfers.iter().flat_map(ends).collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles
+}
+
+/// Pairs that may not overlap in time: those given, in both directions, and every buffer that is sent from and received into.
+fn serial_pairs(problem: &Problem, tiles: &[TileId]) -> Vec<Vec<(u32, u32)>> {
+    let mut pairs = vec![Vec::new(); tiles.len()];
+    for (one, other, tile) in &problem.serial {
+        if let Ok(index) = tiles.binary_search(tile) {
+            pairs[index].extend([(one.0, other.0), (other.0, one.0)]);
+        }
+    }
+    let mut sent: Vec<(TileId, u32)> = problem.transfers.iter().map(|transfer| (transfer.source.tile, transfer.source.buffer.0)).collect();
+    sent.sort_unstable();
+    sent.dedup();
+    for place in problem.transfers.iter().flat_map(|transfer| &transfer.destinations) {
+        if sent.binary_search(&(place.tile, place.buffer.0)).is_ok()
+            && let Ok(index) = tiles.binary_search(&place.tile)
+        {
+            pairs[index].push((place.buffer.0, place.buffer.0));
+        }
+    }
+    for list in &mut pairs {
+        list.sort_unstable();
+        list.dedup();
+    }
+    pairs
+}
+
+/// A job's read or write of a byte range.
+#[derive(Clone, Copy)]
+struct Access {
+    place: (TileId, u32),
+    range: (u32, u32),
+    job: u32,
+    /// Index of the arrival that writes; `None` for a read.
+    arrival: Option<u32>,
+}
+
+/// Pairs of accesses of different transfers that meet, the earlier transfer first, at least one a write.
+fn meeting_ranges(jobs: &Jobs, problem: &Problem) -> Vec<(Access, Access)> {
+    let mut accesses = accesses(jobs, problem);
+    accesses.sort_by_key(|access| (access.place, access.range, access.job));
+    let mut meeting = Vec::new();
+    let mut open: Vec<Access> = Vec::new();
+    for access in accesses {
+        open.retain(|other| other.place == access.place && other.range.1 > access.range.0);
+        for other in open.iter().filter(|other| other.arrival.is_some() || access.arrival.is_some()) {
+            let (first, second) = if other.job < access.job { (*other, access) } else { (access, *other) };
+            if jobs.jobs[first.job as usize].transfer != jobs.jobs[second.job as usize].transfer {
+                meeting.push((first, second));
+            }
+        }
+        open.push(access);
+    }
+    meeting
+}
+
+fn accesses(jobs: &Jobs, problem: &Problem) -> Vec<Access> {
+    let mut accesses = Vec::with_capacity(jobs.jobs.len() + jobs.arrivals.len());
+    for (number, job) in (0..).zip(&jobs.jobs) {
+        let transfer = &problem.transfers[job.transfer as usize];
+        let range = |offset: u32| (offset + 4 * job.first_word, offset + 4 * (job.first_word + job.words as u32));
+        let source = &transfer.source;
+        accesses.push(Access { place: (source.tile, source.buffer.0), range: range(source.offset), job: number, arrival: None });
+        for (arrival, place) in (job.arrivals.0..).zip(&transfer.destinations) {
+            let place_key = (place.tile, place.buffer.0);
+            accesses.push(Access { place: place_key, range: range(place.offset), job: number, arrival: Some(arrival) });
+        }
+    }
+    accesses
+}

@@ -1,0 +1,150 @@
+//! The search for a short schedule: several list orders, then a bounded local search on the best.
+//!
+//! All limits are counted work ([`Fabric::work`]), never time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::fabric::{Fabric, end};
+use crate::job::Jobs;
+use crate::order::{Loads, order};
+use crate::schedule::Kind;
+
+/// Work of the clock order, which tests a job again whenever an earlier one took its place; about 10 ms.
+const CLOCK_WORK: u64 = 2_000_000;
+/// Work of the local search; 10 to 80 ms.
+const LOCAL_WORK: u64 = 2_000_000;
+/// Work after which no further order is tried; about half a second.
+const TOTAL_WORK: u64 = 100_000_000;
+/// A schedule within this part of the bound is good enough.
+const GOOD_ENOUGH: i32 = 200;
+
+/// Start events and where they came from.
+pub(crate) struct Found {
+    pub(crate) starts: Vec<i32>,
+    pub(crate) horizon: i32,
+    pub(crate) kind: Kind,
+    pub(crate) initial_horizon: i32,
+    pub(crate) improvements: u32,
+}
+
+/// The shortest schedule found; one close to `bound` ends the search early.
+pub(crate) fn search(jobs: &Jobs, bound: i32) -> Found {
+    let mut fabric = Fabric::new(jobs);
+    let good = bound + bound / GOOD_ENOUGH;
+    let mut found = Found { starts: Vec::new(), horizon: 0, kind: Kind::Loaded, initial_horizon: 0, improvements: 0 };
+    for kind in [Kind::Loaded, Kind::Ring, Kind::Colour, Kind::Clock, Kind::Multicast, Kind::Program] {
+        let first = found.starts.is_empty();
+        if !first && (found.horizon <= good || fabric.work > TOTAL_WORK) {
+            break;
+        }
+        let Some(horizon) = by_kind(&mut fabric, jobs, kind) else { continue };
+        if first || horizon < found.horizon {
+            let initial_horizon = if first { horizon } else { found.initial_horizon };
+            found = Found { starts: fabric.starts.clone(), horizon, kind, initial_horizon, improvements: 0 };
+        }
+    }
+    if found.horizon > good && !jobs.has_dependencies() {
+        improve(&mut fabric, jobs, good, &mut found);
+    }
+    found
+}
+
+fn by_kind(fabric: &mut Fabric<'_>, jobs: &Jobs, kind: Kind) -> Option<i32> {
+    match kind {
+        Kind::Clock if jobs.has_dependencies() => None,
+        Kind::Clock => by_clock(fabric, jobs),
+        _ => order(jobs, kind).map(|list| by_list(fabric, jobs, &list)),
+    }
+}
+
+/// Each job of the list at its earliest start.
+fn by_list(fabric: &mut Fabric<'_>, jobs: &Jobs, list: &[u32]) -> i32 {
+    fabric.clear();
+    let mut horizon = 0;
+    for index in list {
+        let start = fabric.earliest(*index);
+        fabric.place(*index, start);
+        horizon = horizon.max(end(jobs, &jobs.jobs[*index as usize], start));
+    }
+    horizon
+}
+
+/// Always the job that can start first on the clock that senders and receivers share, the heaviest among equals; `None` when
+/// that takes too much work.
+fn by_clock(fabric: &mut Fabric<'_>, jobs: &Jobs) -> Option<i32> {
+    fabric.clear();
+    let limit = fabric.work + CLOCK_WORK;
+    let loads = Loads::new(jobs);
+    let shift = |index: u32| jobs.jobs[index as usize].shift;
+    let entry = |index: u32, start: i32| (Reverse(start + shift(index)), loads.weight(jobs, &jobs.jobs[index as usize]), Reverse(index));
+    let mut heap: BinaryHeap<_> = (0..).zip(&jobs.jobs).map(|(index, job)| entry(index, job.natural)).collect();
+    let mut horizon = 0;
+    while let Some((Reverse(clock), _, Reverse(index))) = heap.pop() {
+        let start = fabric.earliest(index);
+        if fabric.work > limit {
+            return None;
+        }
+        if start + shift(index) > clock {
+            heap.push(entry(index, start));
+            continue;
+        }
+        fabric.place(index, start);
+        horizon = horizon.max(end(jobs, &jobs.jobs[index as usize], start));
+    }
+    Some(horizon)
+}
+
+/// Moves one of the last jobs to an earlier place in the list, again and again; keeps what is not longer.
+fn improve(fabric: &mut Fabric<'_>, jobs: &Jobs, good: i32, found: &mut Found) {
+    let limit = fabric.work + LOCAL_WORK;
+    let mut list = order(jobs, found.kind).unwrap_or_default();
+    if found.kind == Kind::Clock {
+        // Nearly the order in which the clock took them; the list need not lead to the very same schedule.
+        list.sort_by_key(|index| found.starts[*index as usize] + jobs.jobs[*index as usize].shift);
+    }
+    let mut current = by_list(fabric, jobs, &list);
+    let mut last = critical(fabric, jobs, &list, current);
+    keep_best(fabric, current, found);
+    let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
+    while fabric.work < limit && found.horizon > good {
+        let from = last[draw.below(last.len())];
+        let to = draw.below(from + 1);
+        list[to..=from].rotate_right(1);
+        let tried = by_list(fabric, jobs, &list);
+        if tried <= current {
+            current = tried;
+            last = critical(fabric, jobs, &list, current);
+            keep_best(fabric, current, found);
+        } else {
+            list[to..=from].rotate_left(1);
+        }
+    }
+}
+
+fn keep_best(fabric: &Fabric<'_>, current: i32, found: &mut Found) {
+    if current < found.horizon {
+        found.starts.clone_from(&fabric.starts);
+        found.horizon = current;
+        found.improvements += 1;
+    }
+}
+
+/// Places in the list of the jobs that end last.
+fn critical(fabric: &Fabric<'_>, jobs: &Jobs, list: &[u32], horizon: i32) -> Vec<usize> {
+    let ends_last = |index: u32| end(jobs, &jobs.jobs[index as usize], fabric.starts[index as usize]) == horizon;
+    (0..list.len()).filter(|at| ends_last(list[*at])).collect()
+}
+
+/// A fixed sequence of numbers.
+struct Draw(u64);
+
+impl Draw {
+    /// The next number, below `count`.
+    fn below(&mut self, count: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % count as u64) as usize
+    }
+}

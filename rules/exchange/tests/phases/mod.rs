@@ -1,0 +1,56 @@
+//! Exchange phases to measure with: recorded ones and one all-to-all.
+
+use exchange::{BufferId, Place, Problem, Transfer};
+use ipu21::tile::TileId;
+
+/// Recorded phases: name, text, horizon of the reference compiler.
+pub const RECORDED: [(&str, &str, u32); 5] = [
+    ("attn_h1_t64_p06", include_str!("../data/phases/attn_h1_t64_p06.tsv"), 5046),
+    ("attn_h1_t64_flash_p09", include_str!("../data/phases/attn_h1_t64_flash_p09.tsv"), 5327),
+    ("gemm_2048x256x64_t1472_p00", include_str!("../data/phases/gemm_2048x256x64_t1472_p00.tsv"), 726),
+    ("mlp_n256_d256_t64_p01", include_str!("../data/phases/mlp_n256_d256_t64_p01.tsv"), 4947),
+    ("mlp3_n128_d128_t64_p02", include_str!("../data/phases/mlp3_n128_d128_t64_p02.tsv"), 3666),
+];
+
+/// Sent data and received data are two buffers of every tile, their offsets the recorded addresses.
+const SENT: BufferId = BufferId(0);
+const RECEIVED: BufferId = BufferId(1);
+
+/// A tile by number.
+pub fn tile(number: u16) -> TileId {
+    TileId::new(number).expect("a logical tile number")
+}
+
+/// The problem of a recorded phase.
+pub fn parse(text: &str) -> Problem {
+    let transfers = text.lines().skip(2).map(|line| {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let source = Place { tile: tile(fields[1].parse().expect("tile")), buffer: SENT, offset: address(fields[4]) };
+        let destinations = fields[5].split(',').map(|destination| {
+            let (number, at) = destination.split_once(':').expect("tile:address");
+            Place { tile: tile(number.parse().expect("tile")), buffer: RECEIVED, offset: address(at) }
+        });
+        Transfer { source, words: fields[2].parse().expect("words"), destinations: destinations.collect() }
+    });
+    Problem { transfers: transfers.collect(), serial: Vec::new() }
+}
+
+fn address(text: &str) -> u32 {
+    u32::from_str_radix(text.trim_start_matches("0x"), 16).expect("address")
+}
+
+/// Every one of 64 tiles sends ten pieces of 96 words to all others.
+pub fn gather() -> Problem {
+    let mut transfers = Vec::new();
+    for source in 0..64 {
+        for piece in 0..10 {
+            let place = |number: u16| Place { tile: tile(number), buffer: RECEIVED, offset: (u32::from(source) * 10 + piece) * 384 };
+            transfers.push(Transfer {
+                source: Place { tile: tile(source), buffer: SENT, offset: piece * 384 },
+                words: 96,
+                destinations: (0..64).filter(|number| *number != source).map(place).collect(),
+            });
+        }
+    }
+    Problem { transfers, serial: Vec::new() }
+}
