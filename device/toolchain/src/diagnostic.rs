@@ -1,6 +1,7 @@
 //! What is wrong with a source text, and where.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ pub struct Position {
 pub struct Diagnostic {
     /// Where.
     pub at: Position,
-    /// What was expected and what was found.
+    /// What was expected and what was found; text that came out of a macro names it and the line of its use.
     pub message: String,
 }
 
@@ -33,5 +34,45 @@ impl fmt::Display for Position {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}", self.at, self.message)
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+/// Where a piece of text is written, and which use of a macro brought it here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    file: Arc<str>,
+    pub(crate) line: u32,
+    column: u32,
+    /// The outermost use of a macro; columns behind the first are those of the text after substitution and say nothing.
+    used: Option<Arc<str>>,
+}
+
+impl Place {
+    pub(crate) fn new(file: &Arc<str>, line: u32, column: u32) -> Self {
+        Self { file: file.clone(), line, column, used: None }
+    }
+
+    /// The place `characters` further on the line; text that came out of a macro stays at its start.
+    pub(crate) fn further(&self, characters: usize) -> Self {
+        let skipped = if self.used.is_none() { characters as u32 } else { 0 };
+        Self { column: self.column + skipped, ..self.clone() }
+    }
+
+    /// The same place when a macro used at `user` put its text there.
+    pub(crate) fn expanded(&self, name: &str, user: &Self) -> Self {
+        let here = || Arc::from(format!("in macro `{name}`, used at line {}", user.line));
+        Self { used: Some(user.used.clone().unwrap_or_else(here)), ..self.clone() }
+    }
+
+    /// An error `characters` behind this place.
+    pub(crate) fn fault(&self, characters: usize, message: impl fmt::Display) -> Diagnostic {
+        let message = match &self.used {
+            None => message.to_string(),
+            Some(used) => format!("{message} ({used})"),
+        };
+        let column = self.further(characters).column;
+        Diagnostic { at: Position { file: self.file.to_string(), line: self.line, column }, message }
     }
 }

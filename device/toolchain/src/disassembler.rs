@@ -1,8 +1,6 @@
 //! Words back to text, for listings.
 
-use std::fmt::Write;
-
-use ipu21::isa::{self, Decoded, Modifier, OperandKind};
+use ipu21::isa::{self, Decoded, Form, Modifier, Operand, OperandKind};
 use serde::Serialize;
 
 /// A line of a listing.
@@ -12,7 +10,7 @@ pub struct Line {
     pub address: u32,
     /// The words, one or two.
     pub words: Vec<u32>,
-    /// The instruction, a bundle `{ a ; b }`, or `.int` for what is none.
+    /// The instruction, a bundle `{ a ; b }`, or `.int` for a word that is none.
     pub text: String,
 }
 
@@ -37,44 +35,68 @@ fn line(words: &[u32], address: u32) -> (usize, String) {
         return (usize::from(first.words), instruction(&first));
     }
     match words.get(1..).and_then(isa::decode) {
-        Some(second) if second.coissue && address.is_multiple_of(8) => (2, format!("{{ {} ; {} }}", instruction(&first), instruction(&second))),
+        Some(second) if second.coissue && second.words == 1 && address.is_multiple_of(8) => (2, format!("{{ {} ; {} }}", instruction(&first), instruction(&second))),
         _ => plain(),
     }
 }
 
-/// An instruction alone as text, with the field values of `encodings.tsv`: branches as byte addresses.
+/// An instruction alone as text: branches as byte addresses, `nop`, `fnop`, `zero` and `mov` by their names. It reassembles to the same
+/// word, but for `or` and its like with the high immediate 0, which is written as the low one.
 #[must_use]
 pub fn instruction(decoded: &Decoded) -> String {
-    match decoded.form {
-        isa::form::SETZI_M_ZI20 if decoded.operands() == [14, 0] => return "nop".to_owned(),
-        isa::form::SETZI_A_ZI20 if decoded.operands() == [13, 0] => return "fnop".to_owned(),
-        _ => {}
-    }
     let form = isa::form(decoded.form);
-    let mut text = form.mnemonic.to_owned();
-    for (index, (operand, value)) in form.operands.iter().zip(decoded.operands()).enumerate() {
+    let (name, operands) = alias_of(decoded).unwrap_or((form.mnemonic, form.operands.len()));
+    let mut text = name.to_owned();
+    if is_ambiguous(form, decoded.operands()) {
+        text.push('z');
+    }
+    for (index, (operand, value)) in form.operands.iter().zip(decoded.operands()).take(operands).enumerate() {
         text.push_str(if index == 0 { " " } else { ", " });
-        let value = *value;
-        let _ = match operand.kind {
-            OperandKind::Main => write!(text, "$m{value}"),
-            OperandKind::MainPair => write!(text, "$m{value}:{}", value + 1),
-            OperandKind::Aux => write!(text, "$a{value}"),
-            OperandKind::AuxPair => write!(text, "$a{value}:{}", value + 1),
-            OperandKind::AuxQuad => write!(text, "$a{value}:{}", value + 3),
-            OperandKind::Signed(_) => write!(text, "{}", value as i32),
-            _ if operand.name == "target" => write!(text, "{:#x}", value.wrapping_mul(4)),
-            _ => write!(text, "{value}"),
-        };
-        text.push_str(match operand.modifier {
-            Modifier::None => "",
-            Modifier::PostIncrement => "+=",
-            Modifier::PostIncrementFixed => "++",
-            Modifier::Shifted => ">>",
-            Modifier::Reloaded => "@",
-            Modifier::Broadcast => ":B",
-            Modifier::BroadcastLower => ":BL",
-            Modifier::BroadcastUpper => ":BU",
-        });
+        text.push_str(&shown(operand, *value));
     }
     text
+}
+
+/// The name an alias of `isa.toml` gives an instruction, and how many of its operands are written.
+fn alias_of(decoded: &Decoded) -> Option<(&'static str, usize)> {
+    use isa::form::{OR_AA_ZI12, OR_AAA, OR_MM_ZI12, OR_MMM, OR64_PPP, SETZI_A_ZI20, SETZI_M_ZI20};
+    match (decoded.form, decoded.operands()) {
+        (SETZI_M_ZI20, [14, 0]) => Some(("nop", 0)),
+        (SETZI_A_ZI20, [13, 0]) => Some(("fnop", 0)),
+        (OR_MMM | OR_AAA, [_, 15, 15]) | (OR64_PPP, [_, 14, 14]) => Some(("zero", 1)),
+        (OR_MM_ZI12 | OR_AA_ZI12, [_, _, 0]) | (OR64_PPP, [_, _, 14]) => Some(("mov", 2)),
+        _ => None,
+    }
+}
+
+/// The zero-extended form of a value that the assembler would give the sign-extended form.
+fn is_ambiguous(form: &Form, operands: &[u32]) -> bool {
+    let has_twin = matches!(form.mnemonic, "add" | "cmpeq" | "max" | "min" | "sub");
+    has_twin && form.operands.iter().zip(operands).any(|(operand, value)| operand.kind == OperandKind::Unsigned(16) && *value < 0x8000)
+}
+
+fn shown(operand: &Operand, value: u32) -> String {
+    let decoration = match operand.modifier {
+        Modifier::None => "",
+        Modifier::PostIncrement => "+=",
+        Modifier::PostIncrementFixed => "++",
+        Modifier::Shifted => ">>",
+        Modifier::Reloaded => "@",
+        Modifier::Broadcast => ":B",
+        Modifier::BroadcastLower => ":BL",
+        Modifier::BroadcastUpper => ":BU",
+    };
+    match operand.kind {
+        OperandKind::Main => format!("$m{value}{decoration}"),
+        OperandKind::MainPair => format!("$m{value}:{}{decoration}", value + 1),
+        OperandKind::Aux => format!("$a{value}{decoration}"),
+        OperandKind::AuxPair => format!("$a{value}:{}{decoration}", value + 1),
+        OperandKind::AuxQuad => format!("$a{value}:{}{decoration}", value + 3),
+        OperandKind::Signed(_) => value.cast_signed().to_string(),
+        OperandKind::High12 => format!("{value:#x}"),
+        _ if operand.name == "target" => format!("{:#x}", value.wrapping_mul(4)),
+        // Values of 20 bits are mostly addresses.
+        OperandKind::Unsigned(20) if value >= 0x4c000 => format!("{value:#x}"),
+        OperandKind::Unsigned(_) | OperandKind::Named(_) => value.to_string(),
+    }
 }

@@ -1,26 +1,21 @@
 //! Integer expressions, shared by assembly sources and kernel manifests.
 //!
 //! 64-bit signed arithmetic, checked: overflow and division by zero are errors. Operators by rising strength: `||`, `&&`, comparisons
-//! (1 or 0), `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary `- ~ !`. Functions: `ceildiv(a, b)`, `max(..)`, `min(..)`. Division rounds
-//! towards negative infinity.
+//! (1 or 0), `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary `- ~ ! +`. Functions: `ceildiv(a, b)`, `max(..)`, `min(..)`. Division rounds
+//! towards negative infinity, and a remainder has the sign of its divisor.
+//!
+//! Numbers: `12`, `0x1f`, `0b11`, `1_000`; floating-point literals stand for their bits, `1.0h` of an f16, `1.0` and `1.0f` of an f32.
+//! `1f` and `1b` are symbols: the next and the last numbered label.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 /// A parsed expression; equal when written the same.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     text: String,
     tree: Tree,
 }
-
-impl PartialEq for Expression {
-    fn eq(&self, other: &Self) -> bool {
-        self.text == other.text
-    }
-}
-
-impl Eq for Expression {}
 
 /// What is wrong with an expression or its evaluation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +48,18 @@ impl From<i64> for Value {
         Self { symbol: None, number }
     }
 }
+
+/// What a symbol means where it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Binding {
+    /// A value.
+    Value(Value),
+    /// Another symbol. A part behind `#` tells symbols of one spelling apart and is not shown.
+    Name(String),
+}
+
+/// Finds what a symbol means; `None`: not decided yet.
+pub(crate) type Bind<'a> = &'a dyn Fn(&str) -> Option<Binding>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
@@ -96,9 +103,9 @@ enum Function {
     Min,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Tree {
-    Number(i64),
+    Known(Value),
     Symbol { column: u32, name: String },
     Unary { column: u32, operator: char, operand: Box<Tree> },
     Binary { column: u32, operator: Operator, left: Box<Tree>, right: Box<Tree> },
@@ -107,6 +114,8 @@ enum Tree {
 
 /// Deepest nesting of parentheses and unary operators.
 const DEPTH_MAX: u32 = 64;
+/// Most operands of an expression; evaluation recurses along a chain of operators.
+const OPERANDS_MAX: u32 = 1000;
 
 impl Expression {
     /// Reads an expression; the whole text must be one.
@@ -114,7 +123,7 @@ impl Expression {
     /// # Errors
     /// [`ExpressionFault`] with the column.
     pub fn parse(text: &str) -> Result<Self, ExpressionFault> {
-        let mut parser = Parser { characters: text.chars().collect(), at: 0, depth: 0 };
+        let mut parser = Parser { characters: text.chars().collect(), at: 0, depth: 0, operands: 0 };
         let tree = parser.binary(0)?;
         parser.skip_spaces();
         match parser.characters.get(parser.at) {
@@ -126,7 +135,7 @@ impl Expression {
     /// A plain number.
     #[must_use]
     pub fn number(number: i64) -> Self {
-        Self { text: number.to_string(), tree: Tree::Number(number) }
+        Self { text: number.to_string(), tree: Tree::Known(Value::from(number)) }
     }
 
     /// As it was written.
@@ -153,12 +162,30 @@ impl Expression {
         evaluate(&self.tree, lookup)
     }
 
+    /// The expression with symbols replaced by what they mean now; those without a binding stay.
+    pub(crate) fn bound(&self, bind: Bind<'_>) -> Self {
+        Self { text: self.text.clone(), tree: bound(&self.tree, bind) }
+    }
+
+    /// The name, when it is a symbol alone.
+    pub(crate) fn as_symbol(&self) -> Option<&str> {
+        match &self.tree {
+            Tree::Symbol { name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Its negation.
+    pub(crate) fn negated(&self) -> Self {
+        Self { text: format!("-({})", self.text), tree: Tree::Unary { column: 1, operator: '-', operand: Box::new(self.tree.clone()) } }
+    }
+
     /// The names it reads.
     #[must_use]
     pub fn symbols(&self) -> Vec<&str> {
         fn walk<'a>(tree: &'a Tree, names: &mut Vec<&'a str>) {
             match tree {
-                Tree::Number(_) => {}
+                Tree::Known(_) => {}
                 Tree::Symbol { name, .. } => names.push(name),
                 Tree::Unary { operand, .. } => walk(operand, names),
                 Tree::Binary { left, right, .. } => {
@@ -174,11 +201,34 @@ impl Expression {
     }
 }
 
+fn bound(tree: &Tree, bind: Bind<'_>) -> Tree {
+    match tree {
+        Tree::Known(_) => tree.clone(),
+        Tree::Symbol { column, name } => match bind(name) {
+            Some(Binding::Value(value)) => Tree::Known(value),
+            Some(Binding::Name(name)) => Tree::Symbol { column: *column, name },
+            None => tree.clone(),
+        },
+        Tree::Unary { column, operator, operand } => {
+            Tree::Unary { column: *column, operator: *operator, operand: Box::new(bound(operand, bind)) }
+        }
+        Tree::Binary { column, operator, left, right } => {
+            let (left, right) = (Box::new(bound(left, bind)), Box::new(bound(right, bind)));
+            Tree::Binary { column: *column, operator: *operator, left, right }
+        }
+        Tree::Call { column, function, arguments } => {
+            let arguments = arguments.iter().map(|argument| bound(argument, bind)).collect();
+            Tree::Call { column: *column, function: *function, arguments }
+        }
+    }
+}
+
 fn evaluate(tree: &Tree, lookup: &dyn Fn(&str) -> Option<Value>) -> Result<Value, ExpressionFault> {
     match tree {
-        Tree::Number(number) => Ok(Value::from(*number)),
+        Tree::Known(value) => Ok(value.clone()),
         Tree::Symbol { column, name } => {
-            lookup(name).ok_or_else(|| ExpressionFault { column: *column, message: format!("unknown symbol `{name}`") })
+            let shown = || name.split('#').next().unwrap_or(name);
+            lookup(name).ok_or_else(|| ExpressionFault { column: *column, message: format!("unknown symbol `{}`", shown()) })
         }
         Tree::Unary { column, operator, operand } => {
             let number = plain(*column, evaluate(operand, lookup)?)?;
@@ -204,7 +254,8 @@ fn overflow(column: u32) -> ExpressionFault {
 fn plain(column: u32, value: Value) -> Result<i64, ExpressionFault> {
     match value.symbol {
         None => Ok(value.number),
-        Some(symbol) => Err(ExpressionFault { column, message: format!("the address of `{symbol}` is not known here") }),
+        Some(symbol) if symbol.is_empty() => Err(ExpressionFault { column, message: "the address of a label is not known here".to_owned() }),
+        Some(symbol) => Err(ExpressionFault { column, message: format!("the value of `{symbol}` is not known here") }),
     }
 }
 
@@ -243,7 +294,7 @@ fn numeric(column: u32, operator: Operator, left: i64, right: i64) -> Result<i64
         Operator::BitOr => Some(left | right),
         Operator::BitXor => Some(left ^ right),
         Operator::BitAnd => Some(left & right),
-        Operator::ShiftLeft => left.checked_mul(1_i64.checked_shl(amount).filter(|power| *power > 0).unwrap_or(0)).filter(|_| amount < 63 || left == 0),
+        Operator::ShiftLeft => Some(left << amount).filter(|shifted| shifted >> amount == left),
         Operator::ShiftRight => Some(left >> amount),
         Operator::Plus => left.checked_add(right),
         Operator::Minus => left.checked_sub(right),
@@ -281,6 +332,7 @@ struct Parser {
     characters: Vec<char>,
     at: usize,
     depth: u32,
+    operands: u32,
 }
 
 impl Parser {
@@ -335,21 +387,33 @@ impl Parser {
     fn unary(&mut self) -> Result<Tree, ExpressionFault> {
         self.skip_spaces();
         self.depth += 1;
+        self.operands += 1;
+        if self.operands > OPERANDS_MAX {
+            return Err(self.fault(format!("expected at most {OPERANDS_MAX} operands")));
+        }
         if self.depth > DEPTH_MAX {
             return Err(self.fault(format!("expected at most {DEPTH_MAX} nested operators")));
         }
         let column = self.column();
-        let sign = ['-', '~', '!', '+'].into_iter().find(|sign| self.take(&sign.to_string()));
+        let sign = self.characters.get(self.at).copied().filter(|sign| "-~!+".contains(*sign));
+        self.at += usize::from(sign.is_some());
         let tree = match sign {
+            Some('-') if self.starts_float() => self.primary_with_sign(true),
             Some('+') => self.unary(),
             Some(operator) => self.unary().map(|operand| Tree::Unary { column, operator, operand: Box::new(operand) }),
-            None => self.primary(),
+            None => self.primary_with_sign(false),
         };
         self.depth -= 1;
         tree
     }
 
-    fn primary(&mut self) -> Result<Tree, ExpressionFault> {
+    /// Whether a floating-point literal comes next, whose sign belongs to its bits.
+    fn starts_float(&self) -> bool {
+        let digits = self.characters[self.at..].iter().take_while(|character| character.is_ascii_digit()).count();
+        digits > 0 && self.characters.get(self.at + digits) == Some(&'.')
+    }
+
+    fn primary_with_sign(&mut self, negative: bool) -> Result<Tree, ExpressionFault> {
         if self.take("(") {
             let inner = self.binary(0)?;
             return if self.take(")") { Ok(inner) } else { Err(self.fault("expected `)`".to_owned())) };
@@ -362,7 +426,7 @@ impl Parser {
                 let found = self.characters.get(self.at).map_or("the end".to_owned(), |character| format!("`{character}`"));
                 Err(self.fault(format!("expected a value, found {found}")))
             }
-            Some(first) if first.is_ascii_digit() => number(column, &word),
+            Some(first) if first.is_ascii_digit() => number(column, &word, negative),
             Some(_) if self.take("(") => self.call(column, &word),
             Some(_) => Ok(Tree::Symbol { column, name: word }),
         }
@@ -370,7 +434,7 @@ impl Parser {
 
     fn word(&mut self) -> String {
         let start = self.at;
-        let inside = |character: &char| character.is_ascii_alphanumeric() || "_.$@".contains(*character);
+        let inside = |character: &char| character.is_ascii_alphanumeric() || "_.".contains(*character);
         while self.characters.get(self.at).is_some_and(inside) {
             self.at += 1;
         }
@@ -393,18 +457,18 @@ impl Parser {
 }
 
 /// A number, or a reference `1f`, `1b` to a numbered label.
-fn number(column: u32, word: &str) -> Result<Tree, ExpressionFault> {
+fn number(column: u32, word: &str, negative: bool) -> Result<Tree, ExpressionFault> {
+    let label = word.strip_suffix(['f', 'b']).is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
+    if label {
+        return Ok(Tree::Symbol { column, name: word.to_owned() });
+    }
+    let parsed = if word.contains('.') { float_bits(word, negative) } else { integer(word) };
     let fault = || ExpressionFault { column, message: format!("expected a number, found `{word}`") };
+    parsed.map(|number| Tree::Known(Value::from(number))).ok_or_else(fault)
+}
+
+fn integer(word: &str) -> Option<i64> {
     let digits = word.replace('_', "");
-    if let Some(label) = digits.strip_suffix(['f', 'b']).filter(|label| label.bytes().all(|digit| digit.is_ascii_digit()))
-        && !digits.starts_with("0x")
-        && !digits.starts_with("0b")
-    {
-        return Ok(Tree::Symbol { column, name: format!("{label}{}", &digits[label.len()..]) });
-    }
-    if let Some(value) = digits.strip_suffix('h').and_then(|value| value.parse::<f32>().ok()) {
-        return Ok(Tree::Number(i64::from(half::f16::from_f32(value).to_bits())));
-    }
     let parsed = if let Some(hex) = digits.strip_prefix("0x") {
         i64::from_str_radix(hex, 16)
     } else if let Some(binary) = digits.strip_prefix("0b") {
@@ -412,7 +476,16 @@ fn number(column: u32, word: &str) -> Result<Tree, ExpressionFault> {
     } else {
         digits.parse()
     };
-    parsed.map(Tree::Number).map_err(|_| fault())
+    parsed.ok()
+}
+
+/// The bits of `1.5h` (f16) or `1.5`, `1.5f` (f32), rounded to nearest even.
+fn float_bits(word: &str, negative: bool) -> Option<i64> {
+    let sign = if negative { -1.0 } else { 1.0 };
+    match word.strip_suffix('h') {
+        Some(digits) => digits.parse::<f64>().ok().map(|value| i64::from(half::f16::from_f64(value * sign).to_bits())),
+        None => word.strip_suffix('f').unwrap_or(word).parse::<f32>().ok().map(|value| i64::from((value * sign as f32).to_bits())),
+    }
 }
 
 #[cfg(test)]
@@ -444,6 +517,11 @@ mod tests {
             ("min(0x10,0b11)", 3),
             ("!0+~0", 0),
             ("1.0h", 0x3c00),
+            ("-65504.0h", 0xfbff),
+            ("1.5", 0x3fc0_0000),
+            ("-0.5f", 0xbf00_0000),
+            ("2-0x1", 1),
+            ("-9223372036854775807-1>>63", -1),
             ("KB>4 && ROWS<100", 1),
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
@@ -460,11 +538,23 @@ mod tests {
             ("COLS", "1: unknown symbol `COLS`"),
             ("0x7fffffffffffffff+1", "19: the value exceeds 64 bits"),
             ("1<<64", "2: expected a shift by 0..=63, found 64"),
+            ("-1<<63>>64", "7: expected a shift by 0..=63, found 64"),
+            ("3<<62", "2: the value exceeds 64 bits"),
             ("12q", "1: expected a number, found `12q`"),
+            ("1.0.0h", "1: expected a number, found `1.0.0h`"),
+            ("1f", "1: unknown symbol `1f`"),
+            ("max()", "5: expected a value, found `)`"),
+            ("ceildiv(1)", "1: expected 2 arguments, found 1"),
             ("log(2)", "1: expected ceildiv, max or min, found `log`"),
         ] {
             assert_eq!(value(text), Err(expected.to_owned()), "{text}");
         }
+    }
+
+    #[test]
+    fn long_chains_and_deep_nesting_are_refused() {
+        assert_eq!(value(&"1+".repeat(5000)), Err("2001: expected at most 1000 operands".to_owned()));
+        assert_eq!(value(&"(".repeat(5000)), Err("65: expected at most 64 nested operators".to_owned()));
     }
 
     proptest! {

@@ -16,8 +16,8 @@ pub(crate) enum File {
 pub(crate) enum Written {
     /// `$m2`, `$a0:1+=`.
     Register { file: File, first: u32, count: u32, modifier: Modifier },
-    /// `$WSR`: index in the table.
-    Control { index: u32 },
+    /// `$WSR`.
+    Control { name: String },
     /// Anything else.
     Value(Expression),
 }
@@ -41,16 +41,8 @@ const MODIFIERS: [(&str, Modifier); 7] = [
     ("@", Modifier::Reloaded),
 ];
 
-/// Reads an operand.
-pub(crate) fn read(text: &str) -> Result<Written, String> {
-    let text = text.trim();
-    match text.strip_prefix('$') {
-        Some(register) => read_register(register),
-        None => Expression::parse(text).map(Written::Value).map_err(|fault| fault.message),
-    }
-}
-
-fn read_register(text: &str) -> Result<Written, String> {
+/// Reads a register, the text behind its `$`.
+pub(crate) fn read_register(text: &str) -> Result<Written, String> {
     let (name, modifier) = MODIFIERS
         .iter()
         .find_map(|(suffix, modifier)| text.strip_suffix(suffix).map(|name| (name, *modifier)))
@@ -61,10 +53,10 @@ fn read_register(text: &str) -> Result<Written, String> {
     if let Some((file, first, count)) = numbered(name) {
         return Ok(Written::Register { file, first, count, modifier });
     }
-    match ipu21::csr::index_of(name) {
-        Some(index) if modifier == Modifier::None => Ok(Written::Control { index }),
-        _ => Err(format!("unknown register `${text}`")),
+    if ipu21::csr::index_of(text).is_some() {
+        return Ok(Written::Control { name: text.to_owned() });
     }
+    Err(format!("unknown register `${text}`"))
 }
 
 /// `m2`, `a0:1`, `a4:7`.
@@ -79,7 +71,7 @@ fn numbered(name: &str) -> Option<(File, u32, u32)> {
         Some((first, last)) => (number(first)?, number(last)?),
         None => (number(numbers)?, number(numbers)?),
     };
-    (first <= last).then_some((file, first, last - first + 1))
+    last.checked_sub(first).map(|more| (file, first, more + 1))
 }
 
 /// Cuts a list at commas outside parentheses; an empty text has no members.
@@ -109,13 +101,14 @@ mod tests {
 
     #[test]
     fn registers_groups_names_and_decorations_are_read() {
+        let read = |text: &str| read_register(text.strip_prefix('$').unwrap());
         let register = |file, first, count, modifier| Ok(Written::Register { file, first, count, modifier });
         assert_eq!(read("$m2:3+="), register(File::Main, 2, 2, Modifier::PostIncrement));
         assert_eq!(read("$a4:7"), register(File::Aux, 4, 4, Modifier::None));
         assert_eq!(read("$a2:BL"), register(File::Aux, 2, 1, Modifier::BroadcastLower));
         assert_eq!(read("$azeros"), register(File::Aux, 14, 2, Modifier::None));
         assert_eq!(read("$lr"), register(File::Main, 10, 1, Modifier::None));
-        assert_eq!(read("$INCOMING_MUX"), Ok(Written::Control { index: 0xa0 }));
+        assert_eq!(read("$INCOMING_MUX"), Ok(Written::Control { name: "INCOMING_MUX".to_owned() }));
         assert_eq!(read("$m16"), Err("unknown register `$m16`".to_owned()));
         assert_eq!(read("$a3:2"), Err("unknown register `$a3:2`".to_owned()));
     }

@@ -1,12 +1,15 @@
 //! A source text cut into statements: comments gone, separators applied, bundles gathered.
 
-use crate::diagnostic::{Diagnostic, Position};
+use std::sync::Arc;
+
+use crate::diagnostic::{Diagnostic, Place};
+use crate::expression::{Expression, ExpressionFault};
 
 /// A piece of text that is one label, directive or instruction, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) text: String,
-    pub(crate) at: Position,
+    pub(crate) at: Place,
 }
 
 /// A statement.
@@ -15,92 +18,124 @@ pub(crate) enum Statement {
     /// A label, directive or instruction alone.
     Single(Piece),
     /// `{ .. }`: its members in order.
-    Bundle { at: Position, members: Vec<Piece> },
+    Bundle { at: Place, members: Vec<Piece> },
+}
+
+impl Piece {
+    /// The first word and the rest without the spaces around it.
+    pub(crate) fn split(&self) -> (&str, &str) {
+        let (word, rest) = self.text.split_once(char::is_whitespace).unwrap_or((&self.text, ""));
+        (word, rest.trim())
+    }
+
+    /// Where `part` stands, a slice of this text.
+    pub(crate) fn place_of(&self, part: &str) -> Place {
+        let bytes = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
+        self.at.further(self.text.get(..bytes).map_or(0, |before| before.chars().count()))
+    }
+
+    /// An error at `part`, a slice of this text.
+    pub(crate) fn fault(&self, part: &str, message: impl std::fmt::Display) -> Diagnostic {
+        self.place_of(part).fault(0, message)
+    }
+
+    /// The expression in `part`, a slice of this text.
+    pub(crate) fn expression(&self, part: &str) -> Result<Expression, Diagnostic> {
+        let characters = |fault: &ExpressionFault| fault.column.saturating_sub(1) as usize;
+        Expression::parse(part).map_err(|fault| self.place_of(part).fault(characters(&fault), &fault.message))
+    }
 }
 
 impl Statement {
-    pub(crate) fn at(&self) -> &Position {
+    pub(crate) fn at(&self) -> &Place {
         match self {
             Self::Single(piece) => &piece.at,
             Self::Bundle { at, .. } => at,
         }
     }
 
-    /// The word a directive starts with, if this is one: `.if`.
-    pub(crate) fn directive(&self) -> Option<&str> {
+    /// The piece and its first word, if this is a directive: `.if`.
+    pub(crate) fn directive(&self) -> Option<(&Piece, &str)> {
         match self {
-            Self::Single(piece) if piece.text.starts_with('.') => piece.text.split_whitespace().next().filter(|word| !word.ends_with(':')),
+            Self::Single(piece) if piece.text.starts_with('.') => Some((piece, piece.split().0)).filter(|(_, word)| !word.ends_with(':')),
             _ => None,
         }
     }
 }
 
-struct Cutter<'a> {
-    file: &'a str,
+/// Lines of the C preprocessor, which would pass for comments.
+const PREPROCESSOR: [&str; 6] = ["#define", "#include", "#ifdef", "#ifndef", "#undef", "#endif"];
+
+struct Cutter {
+    file: Arc<str>,
     statements: Vec<Statement>,
     faults: Vec<Diagnostic>,
     /// The members of the open bundle, and where it began.
-    bundle: Option<(Position, Vec<Piece>)>,
+    bundle: Option<(Place, Vec<Piece>)>,
+    /// Where the open comment began.
+    comment: Option<Place>,
     text: String,
-    start: Position,
+    start: Place,
 }
 
 /// Cuts a text; what cannot be understood is reported and left out.
 pub(crate) fn cut(file: &str, text: &str) -> (Vec<Statement>, Vec<Diagnostic>) {
-    let start = Position { file: file.to_owned(), line: 1, column: 1 };
-    let mut cutter = Cutter { file, statements: Vec::new(), faults: Vec::new(), bundle: None, text: String::new(), start };
-    let mut comment: Option<Position> = None;
+    let file: Arc<str> = Arc::from(file);
+    let start = Place::new(&file, 1, 1);
+    let mut cutter =
+        Cutter { file, statements: Vec::new(), faults: Vec::new(), bundle: None, comment: None, text: String::new(), start };
     for (line, content) in (1_u32..).zip(text.lines()) {
-        cutter.line(line, content, &mut comment);
+        cutter.line(line, content);
     }
-    if let Some(at) = comment {
-        cutter.faults.push(Diagnostic { at, message: "this comment has no end `*/`".to_owned() });
+    if let Some(at) = cutter.comment.take() {
+        cutter.faults.push(at.fault(0, "this comment has no end `*/`"));
     }
-    cutter.flush();
     if let Some((at, _)) = cutter.bundle.take() {
-        cutter.faults.push(Diagnostic { at, message: "this bundle has no end `}`".to_owned() });
+        cutter.faults.push(at.fault(0, "this bundle has no end `}`"));
     }
     (cutter.statements, cutter.faults)
 }
 
-impl Cutter<'_> {
-    fn line(&mut self, line: u32, content: &str, comment: &mut Option<Position>) {
-        let characters: Vec<char> = content.chars().collect();
-        let mut index = 0;
+impl Cutter {
+    fn line(&mut self, line: u32, content: &str) {
+        if self.comment.is_none() && PREPROCESSOR.iter().any(|word| content.trim_start().starts_with(word)) {
+            let message = "lines of the C preprocessor are not read; use `.equ`, `.if` and `.macro`, or a space behind `#` for a comment";
+            self.faults.push(Place::new(&self.file, line, 1).fault(0, message));
+            return;
+        }
+        let mut characters = content.chars().enumerate().peekable();
         let mut quoted = false;
-        while index < characters.len() {
-            let at = Position { file: self.file.to_owned(), line, column: index as u32 + 1 };
-            let pair = (characters[index], characters.get(index + 1).copied());
-            if comment.is_some() {
-                if pair == ('*', Some('/')) {
-                    *comment = None;
-                    index += 1;
+        while let Some((index, character)) = characters.next() {
+            let at = Place::new(&self.file, line, index as u32 + 1);
+            let next = characters.peek().map(|(_, next)| *next);
+            if self.comment.is_some() {
+                if (character, next) == ('*', Some('/')) {
+                    self.comment = None;
+                    characters.next();
                 }
-                index += 1;
                 continue;
             }
-            match pair {
+            match (character, next) {
                 ('"', _) => {
                     quoted = !quoted;
-                    self.push('"', at);
+                    self.push(character, at);
                 }
-                (character, _) if quoted => self.push(character, at),
+                _ if quoted => self.push(character, at),
                 ('#', _) | ('/', Some('/')) => break,
                 ('/', Some('*')) => {
-                    *comment = Some(at);
-                    index += 1;
+                    self.comment = Some(at);
+                    characters.next();
                 }
                 (';', _) => self.flush(),
                 ('{', _) => self.open(at),
-                ('}', _) => self.close(at),
-                (character, _) => self.push(character, at),
+                ('}', _) => self.close(&at),
+                _ => self.push(character, at),
             }
-            index += 1;
         }
         self.flush();
     }
 
-    fn push(&mut self, character: char, at: Position) {
+    fn push(&mut self, character: char, at: Place) {
         if self.text.is_empty() {
             if character.is_whitespace() {
                 return;
@@ -126,46 +161,50 @@ impl Cutter<'_> {
     /// Labels in front of an instruction become statements of their own.
     fn label_and_rest(&mut self, mut piece: Piece) {
         while let Some(end) = label_end(&piece.text) {
-            let rest = &piece.text[end..];
-            let skipped = end + (rest.len() - rest.trim_start().len());
-            let column = piece.at.column + piece.text[..skipped].chars().count() as u32;
-            let label = Piece { text: piece.text[..end].to_owned(), at: piece.at.clone() };
-            piece = Piece { text: rest.trim_start().to_owned(), at: Position { column, ..piece.at } };
-            self.statements.push(Statement::Single(label));
-            if piece.text.is_empty() {
+            let rest = piece.text[end..].trim_start();
+            let skipped = piece.text[..piece.text.len() - rest.len()].chars().count();
+            let after = Piece { text: rest.to_owned(), at: piece.at.further(skipped) };
+            piece.text.truncate(end);
+            self.statements.push(Statement::Single(piece));
+            if after.text.is_empty() {
                 return;
             }
+            piece = after;
         }
         self.statements.push(Statement::Single(piece));
     }
 
-    fn open(&mut self, at: Position) {
+    fn open(&mut self, at: Place) {
         self.flush();
         if self.bundle.is_some() {
-            self.faults.push(Diagnostic { at, message: "a bundle inside a bundle".to_owned() });
+            self.faults.push(at.fault(0, "a bundle inside a bundle"));
         } else {
             self.bundle = Some((at, Vec::new()));
         }
     }
 
-    fn close(&mut self, at: Position) {
+    fn close(&mut self, at: &Place) {
         self.flush();
         match self.bundle.take() {
             Some((at, members)) => self.statements.push(Statement::Bundle { at, members }),
-            None => self.faults.push(Diagnostic { at, message: "a `}` without `{`".to_owned() }),
+            None => self.faults.push(at.fault(0, "a `}` without `{`")),
         }
     }
 }
 
-/// The byte behind the colon of a leading label.
+/// The byte behind the colon of a leading label; in a macro body its name may contain `\argument`, `\@` and `\()`.
 fn label_end(text: &str) -> Option<usize> {
-    let end = text.find(|character: char| !is_name(character) && character != '\\' && character != '@')?;
+    let end = text.find(|character: char| !is_name(character) && !"\\@()".contains(character))?;
     (end > 0 && text[end..].starts_with(':')).then_some(end + 1)
 }
 
-/// Characters of names.
-pub(crate) fn is_name(character: char) -> bool {
-    character.is_ascii_alphanumeric() || character == '_' || character == '.' || character == '$'
+/// Whether a text is a name: letters, digits, `_`, `.`, not starting with a digit.
+pub(crate) fn is_symbol(text: &str) -> bool {
+    text.chars().all(is_name) && text.chars().next().is_some_and(|first| !first.is_ascii_digit()) && text != "."
+}
+
+const fn is_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || character == '.'
 }
 
 #[cfg(test)]
@@ -175,20 +214,33 @@ mod tests {
     fn shown(text: &str) -> Vec<String> {
         let (statements, faults) = cut("a.S", text);
         let shown = statements.iter().map(|statement| match statement {
-            Statement::Single(piece) => format!("{}:{} {}", piece.at.line, piece.at.column, piece.text),
-            Statement::Bundle { members, .. } => format!("{{{}}}", members.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>().join("|")),
+            Statement::Single(piece) => piece.at.fault(0, &piece.text).to_string(),
+            Statement::Bundle { members, .. } => {
+                format!("{{{}}}", members.iter().map(|piece| piece.text.clone()).collect::<Vec<_>>().join("|"))
+            }
         });
         shown.chain(faults.iter().map(ToString::to_string)).collect()
     }
 
     #[test]
     fn statements_keep_their_places() {
-        assert_eq!(shown("a: nop ; nop # x\n  { nop // y\n fnop } /* z\n z */ br $m10"), ["1:1 a:", "1:4 nop", "1:10 nop", "{nop|fnop}", "4:7 br $m10"]);
+        let text = "a: nop ; nop # x\n  { nop // y\n fnop } /* z\n z */ br $m10";
+        assert_eq!(shown(text), ["a.S:1:1: a:", "a.S:1:4: nop", "a.S:1:10: nop", "{nop|fnop}", "a.S:4:7: br $m10"]);
+    }
+
+    #[test]
+    fn registers_with_colons_are_no_labels() {
+        assert_eq!(shown("zero $a0:1\n.Lx\\@: 1: nop"), ["a.S:1:1: zero $a0:1", "a.S:2:1: .Lx\\@:", "a.S:2:8: 1:", "a.S:2:11: nop"]);
     }
 
     #[test]
     fn what_is_not_closed_is_reported_where_it_opened() {
-        assert_eq!(shown("nop\n { fnop"), ["1:1 nop", "a.S:2:2: this bundle has no end `}`"]);
+        assert_eq!(shown("nop\n { fnop"), ["a.S:1:1: nop", "a.S:2:2: this bundle has no end `}`"]);
         assert_eq!(shown("}\n/*"), ["a.S:1:1: a `}` without `{`", "a.S:2:1: this comment has no end `*/`"]);
+    }
+
+    #[test]
+    fn preprocessor_lines_do_not_pass_for_comments() {
+        assert_eq!(shown("# if so\n#define X 1").len(), 1);
     }
 }
