@@ -10,6 +10,7 @@
 # readable tail. The stores of the first block (columns of nothing, zeros at first) go where the last strip stores later.
 
         .equ    SQUARES, ROWS/16
+        .equ    WHOLE, 6/SQUARES
         .equ    COUNT, SQUARES*CG/6
         .equ    EXTRA, SQUARES*CG-6*COUNT
 
@@ -58,17 +59,18 @@ transpose:
         or      $m5, $m5, $m6
         setzi   $m10, DST_PANEL
         setzi   $m11, SRC_PANEL
+        # The panel of the first square: w / SQUARES, exact for w <= 5.
+        mul     $m8, $m0, 256/SQUARES+1
+        shr     $m8, $m8, 8
+        mul     $m9, $m8, SQUARES
+        sub     $m0, $m0, $m9
+        mul     $m9, $m8, $m11
+        add     $m1, $m1, $m9
+        shl     $m9, $m8, 9
+        add     $m2, $m2, $m9
         f16v4istacc $a0:1, $azeros, $azeros, TISTACC_P0
         f16v4istacc $a0:1, $azeros, $azeros, TISTACC_P1
 .Lsquare:
-        # Squares beyond the panel belong to the next one.
-        cmpult  $m6, $m0, SQUARES
-        brnz    $m6, .Lfound
-        add     $m0, $m0, -SQUARES
-        add     $m1, $m1, $m11
-        add     $m2, $m2, 512
-        bri     .Lsquare
-.Lfound:
         shl     $m8, $m0, 9
         add     $m8, $m8, $m1
         mul     $m9, $m0, $m10
@@ -80,7 +82,6 @@ transpose:
         add     $m6, $m8, 32
         add     $m9, $m9, 440
         tapack  $m6:7, $m6, $m6, $m9
-        add     $m0, $m0, 6
         .align  8
         { rpt     4, 19
           fnop }
@@ -93,6 +94,19 @@ transpose:
         { st64pace $a2:3, $m6:7+=, $m5, 1
           f16v4istacc $a4:5, $azeros, $azeros, TISTACC_P1 }
         st64pace $a4:5, $m6:7+=, $m5, 1
+        # Six squares on: whole panels, and the rest.
+        add     $m0, $m0, 6-SQUARES*WHOLE
+        .if     WHOLE > 0
+        setzi   $m8, WHOLE*SRC_PANEL
+        add     $m1, $m1, $m8
+        add     $m2, $m2, 512*WHOLE
+        .endif
+        cmpult  $m8, $m0, SQUARES
+        brnz    $m8, .Lsame_panel
+        add     $m0, $m0, -SQUARES
+        add     $m1, $m1, $m11
+        add     $m2, $m2, 512
+.Lsame_panel:
         brnzdec $m3, .Lsquare
 .Lnone:
         exitz   $m15
