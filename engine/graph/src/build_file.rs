@@ -33,10 +33,6 @@ impl BuildFile {
         }
         let before = &self.text[..end];
         let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Place {
-            file: self.name.clone(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-        }
+        Place { file: self.name.clone(), line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1 }
     }
 }

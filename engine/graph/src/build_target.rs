@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use camino::Utf8PathBuf;
 use store::{Digest, KeyBuilder, RecordKind};
 
-use crate::{
-    Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, SourcePath, TargetRecord, Workspace, export,
-};
+use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, SourcePath, TargetRecord, Workspace, export};
 
 /// What became of one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,12 +96,7 @@ impl Engine {
         Ok(reports)
     }
 
-    fn build_one(
-        &mut self,
-        workspace: &Workspace,
-        target: &LoadedTarget,
-        key: Digest,
-    ) -> Result<TargetReport, Failure> {
+    fn build_one(&mut self, workspace: &Workspace, target: &LoadedTarget, key: Digest) -> Result<TargetReport, Failure> {
         let label = target.label();
         if self.shared().is_interrupted() {
             return Err(Failure::interrupted().at_label(label));
@@ -124,7 +117,7 @@ impl Engine {
             let outcome = run_rule(engine, target)?;
             let recorded = outcome.recorded;
             let record = record_of(engine, label, outcome);
-            let exports = restore_or_forget(engine, &folder, &record)?;
+            let exports = export::restore(engine.shared(), &folder, &record.exports)?;
             if recorded {
                 engine.shared().add_record(RecordKind::Target, key, &record)?;
             }
@@ -145,30 +138,10 @@ fn run_rule(engine: &Engine, target: &LoadedTarget) -> Result<Outcome, Failure> 
     target.rule().finish(engine, target.label())
 }
 
-fn restore_or_forget(
-    engine: &Engine,
-    folder: &camino::Utf8Path,
-    record: &TargetRecord,
-) -> Result<Vec<Utf8PathBuf>, Failure> {
-    let shared = engine.shared();
-    export::restore(shared, folder, &record.exports).inspect_err(|failure| {
-        if let crate::Cause::Lost(digest) = failure.cause() {
-            // A store that cannot forget fails the next attempt with its own words.
-            let _ = shared.forget(digest);
-        }
-    })
-}
-
 fn record_of(engine: &Engine, label: &Label, outcome: Outcome) -> TargetRecord {
     let digests = engine.shared().stage_digests();
     let stages = digests.into_iter().filter(|(id, _)| id.label == *label).map(|(id, digest)| (id.stage, digest));
-    TargetRecord {
-        success: outcome.success,
-        lines: outcome.lines,
-        data: outcome.data,
-        exports: outcome.exports,
-        stages: stages.collect(),
-    }
+    TargetRecord { success: outcome.success, lines: outcome.lines, data: outcome.data, exports: outcome.exports, stages: stages.collect() }
 }
 
 fn report(label: &Label, key: Digest, record: TargetRecord, exports: Vec<Utf8PathBuf>, cached: bool) -> TargetReport {

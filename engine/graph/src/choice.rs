@@ -111,9 +111,7 @@ impl<'de> Deserialize<'de> for Input {
             /// The declaration's reader has resolved the text and says in front of it what it is.
             fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Input, E> {
                 match text.split_once(' ') {
-                    Some(("label", text)) => {
-                        Label::parse(text, &PackageName::in_workspace("")).map(Input::Target).map_err(E::custom)
-                    }
+                    Some(("label", text)) => Label::parse(text, &PackageName::in_workspace("")).map(Input::Target).map_err(E::custom),
                     Some(("file", text)) => SourcePath::parse_full(text).map(Input::File).map_err(E::custom),
                     _ => Err(E::custom("an input is read from a declaration only")),
                 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use salsa::Setter;
 use store::Digest;
 
-use crate::shared::{Shared, lock};
 use crate::inputs::Revisit;
+use crate::shared::{Shared, lock};
 use crate::{Declared, Failure, InterruptHandle, Label, SourceFile, SourcePath, Target};
 
 /// The database as queries see it.
@@ -88,8 +88,9 @@ pub struct EngineOptions {
     pub shuffle: Option<u64>,
 }
 
-/// How often a build is tried again after stored bodies were lost.
-const LOST_ATTEMPTS: usize = 4;
+/// How often a build is tried after stored bodies were lost. Every attempt checks all bodies it met, so more than two are
+/// needed only when bodies are lost while it runs.
+const LOST_ATTEMPTS: usize = 8;
 
 impl Engine {
     /// An engine without targets.
@@ -130,13 +131,18 @@ impl Engine {
     }
 
     /// Runs `attempt`, which calls queries, and writes what it made to the store. When a body that a record promised
-    /// turns out to be lost, its producer's record is forgotten and `attempt` runs again.
+    /// turns out to be lost, all bodies met so far are checked, the records of the lost ones are forgotten, and `attempt`
+    /// runs again.
     pub fn build<T>(&mut self, mut attempt: impl FnMut(&Engine) -> Result<T, Failure>) -> Result<T, Failure> {
         self.begin_build();
         for _ in 1..LOST_ATTEMPTS {
             let result = self.attempt(&mut attempt);
             match &result {
-                Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => self.raise_epoch(),
+                Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => {
+                    self.shared.forget_lost()?;
+                    self.shared.report_store();
+                    self.raise_epoch();
+                }
                 _ => return result,
             }
         }
@@ -175,13 +181,7 @@ impl Engine {
 
     /// Calls `work` for every piece over clones of the database on the worker threads. Call it outside queries only; a
     /// failure is found again by the query that collects the pieces.
-    pub fn wave<K: Sync>(
-        &self,
-        label: &Label,
-        wave: &'static str,
-        pieces: &[K],
-        work: impl Fn(&Engine, &K) + Sync + Send,
-    ) {
+    pub fn wave<K: Sync>(&self, label: &Label, wave: &'static str, pieces: &[K], work: impl Fn(&Engine, &K) + Sync + Send) {
         crate::wave::run(self, crate::wave::Wave { label, name: wave, shuffle: self.shuffle }, pieces, work);
     }
 

@@ -140,9 +140,12 @@ impl<'a> Declaration<'a> {
     /// Notes the fault of an attempt and leaves its node out of the next; false when there is nothing left to try.
     fn note(&self, fault: ReadFault) -> bool {
         let ReadFault { problem, at } = fault;
-        let (node, span, field) = at.unwrap_or_else(|| (NodeId::of(self.node), self.node.span.clone(), String::new()));
+        let (node, span, field) = match at {
+            Some(at) => *at,
+            None => (NodeId::of(self.node), self.node.span.clone(), String::new()),
+        };
         if !self.follows_from_left_out(node) {
-            self.add_fault(FieldFault { field, span, problem });
+            self.add_fault(FieldFault { field, span, problem: *problem });
         }
         node != NodeId::of(self.node) && self.notes.borrow_mut().left_out.insert(node)
     }
@@ -181,8 +184,8 @@ fn any_below(node: &Node, holds: &dyn Fn(&Node) -> bool) -> bool {
 /// serde's error: what is wrong, and from the first reader it passes on, where.
 #[derive(Debug)]
 struct ReadFault {
-    problem: Problem,
-    at: Option<(NodeId, Span, String)>,
+    problem: Box<Problem>,
+    at: Option<Box<(NodeId, Span, String)>>,
 }
 
 impl fmt::Display for ReadFault {
@@ -195,7 +198,7 @@ impl std::error::Error for ReadFault {}
 
 impl From<Problem> for ReadFault {
     fn from(problem: Problem) -> ReadFault {
-        ReadFault { problem, at: None }
+        ReadFault { problem: Box::new(problem), at: None }
     }
 }
 
@@ -224,12 +227,8 @@ impl de::Error for ReadFault {
 
     fn unknown_variant(found: &str, known: &'static [&'static str]) -> ReadFault {
         let names: Vec<String> = known.iter().map(|name| format!("\"{name}\"")).collect();
-        Problem::Value {
-            found: format!("string {found:?}"),
-            expected: names.join(" or "),
-            nearest: nearest(found, known.iter().copied()),
-        }
-        .into()
+        Problem::Value { found: format!("string {found:?}"), expected: names.join(" or "), nearest: nearest(found, known.iter().copied()) }
+            .into()
     }
 
     fn unknown_field(found: &str, known: &'static [&'static str]) -> ReadFault {
@@ -247,11 +246,7 @@ impl de::Error for ReadFault {
 
 pub(crate) fn unknown_field(found: &str, known: &[&str]) -> Problem {
     let known = known.iter().copied().filter(|name| *name != "rule");
-    Problem::UnknownField {
-        found: found.to_owned(),
-        nearest: nearest(found, known.clone()),
-        known: known.map(str::to_owned).collect(),
-    }
+    Problem::UnknownField { found: found.to_owned(), nearest: nearest(found, known.clone()), known: known.map(str::to_owned).collect() }
 }
 
 /// serde's name of a type as a user knows it.
@@ -285,7 +280,7 @@ impl<'a> Reader<'a> {
     /// Places a fault that has no place yet at this node.
     fn place<T>(&self, result: Result<T, ReadFault>) -> Result<T, ReadFault> {
         result.map_err(|fault| ReadFault {
-            at: fault.at.or_else(|| Some((NodeId::of(self.node), self.node.span.clone(), self.field.clone()))),
+            at: fault.at.or_else(|| Some(Box::new((NodeId::of(self.node), self.node.span.clone(), self.field.clone())))),
             ..fault
         })
     }
@@ -308,10 +303,8 @@ impl<'a> Reader<'a> {
 
     /// The entries to read, in the text's order; at the root `rule` is not one.
     fn entries(&self, entries: &'a [Entry]) -> Vec<&'a Entry> {
-        entries
-            .iter()
-            .filter(|entry| !(self.is_root() && entry.key == "rule") && !self.declaration.is_left_out(&entry.node))
-            .collect()
+        let is_read = |entry: &&Entry| !(self.is_root() && entry.key == "rule");
+        entries.iter().filter(is_read).filter(|entry| !self.declaration.is_left_out(&entry.node)).collect()
     }
 
     fn visit<'de, V: Visitor<'de>>(&self, visitor: V) -> Result<V::Value, ReadFault> {
@@ -377,11 +370,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         self.place(visitor.visit_some(self.clone()))
     }
 
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, ReadFault> {
+    fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, ReadFault> {
         let result = match name {
             LABEL_MARK => self.label().and_then(|label| visitor.visit_str(&label.to_string())),
             SOURCE_MARK => self.source().and_then(|path| visitor.visit_str(&path.to_string())),
@@ -404,8 +393,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         let NodeValue::Table(entries) = &self.node.value else {
             return self.place(Err(self.unexpected("a table")));
         };
-        let (known, unknown): (Vec<_>, Vec<_>) =
-            self.entries(entries).into_iter().partition(|entry| fields.contains(&entry.key.as_str()));
+        let (known, unknown): (Vec<_>, Vec<_>) = self.entries(entries).into_iter().partition(|entry| fields.contains(&entry.key.as_str()));
         // At the root the loader compares with the rule's own list of fields.
         for entry in unknown.into_iter().filter(|_| !self.is_root()) {
             self.declaration.add_fault(FieldFault {
@@ -425,10 +413,9 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     ) -> Result<V::Value, ReadFault> {
         let result = match &self.node.value {
             NodeValue::Text(text) => visitor.visit_enum(text.as_str().into_deserializer()),
-            NodeValue::Table(entries) if entries.len() == 1 => visitor.visit_enum(Variant {
-                name: &entries[0].key,
-                content: self.child(&entries[0].node, &entries[0].key),
-            }),
+            NodeValue::Table(entries) if entries.len() == 1 => {
+                visitor.visit_enum(Variant { name: &entries[0].key, content: self.child(&entries[0].node, &entries[0].key) })
+            }
             _ => {
                 let names: Vec<String> = variants.iter().map(|name| format!("\"{name}\"")).collect();
                 Err(self.unexpected(&names.join(" or ")))
@@ -523,11 +510,7 @@ impl<'de> de::VariantAccess<'de> for Reader<'_> {
         self.deserialize_any(visitor)
     }
 
-    fn struct_variant<V: Visitor<'de>>(
-        self,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, ReadFault> {
+    fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, ReadFault> {
         self.deserialize_struct("", fields, visitor)
     }
 }

@@ -197,9 +197,7 @@ impl Problem {
             Problem::Label(fault) => format!("{} at column {}", fault.expected, fault.column),
             Problem::SourcePath { expected, .. } => (*expected).to_owned(),
             Problem::NoSource { .. } => "a file below the workspace root".to_owned(),
-            Problem::UnknownRepository { known, .. } => {
-                one_of(&known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>())
-            }
+            Problem::UnknownRepository { known, .. } => one_of(&known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>()),
             Problem::UnknownPackage { .. } => "a directory with a BUILD.toml".to_owned(),
             Problem::UnknownTarget { known, .. } => one_of(known),
             Problem::WrongKind { accepts, .. } => {

@@ -18,7 +18,7 @@ pub(crate) fn restore(shared: &Shared, folder: &Utf8Path, exports: &[Export]) ->
 fn restore_one(shared: &Shared, folder: &Utf8Path, export: &Export) -> Result<Utf8PathBuf, Failure> {
     let file = folder.join(&export.path);
     if shared.store().source_digest(&file).ok() != Some(SourceRead::Found(export.content)) {
-        let blob = shared.blob(&export.blob)?;
+        let blob = shared.blob(&export.blob).map_err(|miss| shared.lost(miss))?;
         let bytes = blob.get(export.skip as usize..).unwrap_or_default();
         write(&file, bytes).map_err(|error| Failure::new(Cause::Disk, format!("cannot write {file}: {error}")))?;
         // Known to the stat cache from now on, so that a null build does not read it again.

@@ -5,39 +5,39 @@
 //! store. This crate knows no chip, no model and no stage by name; it never prints.
 
 // Names, and the text they stand in.
+mod build_file;
+mod diagnostic;
 mod label;
+mod nearest;
 mod source;
 mod toml_tree;
-mod build_file;
-mod nearest;
-mod diagnostic;
 // Declarations.
 mod choice;
 mod declaration;
-mod rule;
 mod filegroup;
-mod test_suite;
-mod repository;
 mod override_field;
+mod repository;
+mod rule;
+mod test_suite;
 // All of them together.
 mod loader;
+mod query;
 mod target_graph;
 mod workspace;
-mod query;
 // Stages.
-mod failure;
-mod event;
-mod inputs;
-mod source_reader;
-mod shared;
-mod database;
-mod wave;
 mod artifact;
+mod database;
+mod event;
+mod failure;
+mod inputs;
+mod shared;
+mod source_reader;
 mod stage;
+mod wave;
 // Targets.
-mod outcome;
-mod export;
 mod build_target;
+mod export;
+mod outcome;
 
 pub use artifact::{Artifact, Body, Bytes, Facts, Made};
 pub use build_target::TargetReport;

@@ -14,8 +14,7 @@ use crate::nearest::nearest;
 use crate::toml_tree::{self, Entry, Node, NodeValue, Span};
 use crate::workspace::{LoadedTarget, is_below, matches};
 use crate::{
-    Declaration, Declared, Dependency, Diagnostic, Label, LoadRequest, PackageName, Pattern, Rule, SourceUse, Workspace,
-    target_graph,
+    Declaration, Declared, Dependency, Diagnostic, Label, LoadRequest, PackageName, Pattern, Rule, SourceUse, Workspace, target_graph,
 };
 
 /// A target whose fields were read; the spans of its labels and files are still at hand.
@@ -233,10 +232,8 @@ impl<'a> Loader<'a> {
     /// A change that no loaded target has a field for.
     fn unused_overrides(&self) -> Vec<Found> {
         let rules = self.targets.values().filter(|target| target.label.package().repository.is_empty());
-        let known: BTreeSet<&str> = rules
-            .filter_map(|target| target.rule.as_ref())
-            .flat_map(|rule| rule.fields().iter().map(|field| field.name))
-            .collect();
+        let known: BTreeSet<&str> =
+            rules.filter_map(|target| target.rule.as_ref()).flat_map(|rule| rule.fields().iter().map(|field| field.name)).collect();
         let known: Vec<&str> = known.into_iter().collect();
         let unused = self.request.overrides.iter().enumerate().filter(|(number, _)| !self.overrides_used.contains(number));
         unused
@@ -284,12 +281,8 @@ impl<'a> Loader<'a> {
             let nearest = nearest(&found, known.iter().map(String::as_str));
             return Some(Problem::UnknownPackage { found, nearest });
         }
-        let known: Vec<String> = self
-            .targets
-            .keys()
-            .filter(|known| known.package() == label.package())
-            .map(|known| known.name().to_owned())
-            .collect();
+        let known: Vec<String> =
+            self.targets.keys().filter(|known| known.package() == label.package()).map(|known| known.name().to_owned()).collect();
         let nearest = nearest(label.name(), known.iter().map(String::as_str));
         Some(Problem::UnknownTarget { found: label.clone(), nearest, known })
     }
@@ -375,13 +368,7 @@ fn loaded(read: ReadTarget) -> Option<LoadedTarget> {
     Some(LoadedTarget { label, rule, declared, dependencies, sources, file, header, node })
 }
 
-pub(crate) fn found(
-    file: &BuildFile,
-    label: Option<&Label>,
-    field: &str,
-    span: &Span,
-    problem: Problem,
-) -> Found {
+pub(crate) fn found(file: &BuildFile, label: Option<&Label>, field: &str, span: &Span, problem: Problem) -> Found {
     let place = Some(file.place(span));
     let diagnostic = Diagnostic { label: label.cloned(), field: field.to_owned(), place, problem, other: None };
     Found { order: (file.name.clone(), span.order()), diagnostic }

@@ -33,10 +33,14 @@ impl Export {
     /// A file with the bytes of an artifact, which are stored once.
     pub fn of_artifact<F>(engine: &Engine, path: &str, artifact: &Artifact<Bytes, F>) -> Result<Export, Failure> {
         let bytes = load(engine, artifact)?;
-        let encoded = engine.shared().blob(&artifact.digest())?;
-        let skip = encoded.len().saturating_sub(bytes.len()) as u32;
+        let skip = bytes_of_length(bytes.len());
         Ok(Export { path: path.to_owned(), content: Digest::of(&bytes), blob: artifact.digest(), skip })
     }
+}
+
+/// Bytes that the encoding takes for a length: seven bits each.
+fn bytes_of_length(length: usize) -> u32 {
+    (usize::BITS - length.max(1).leading_zeros()).div_ceil(7)
 }
 
 /// What a rule's [`crate::Rule::finish`] gives for a target.

@@ -59,9 +59,7 @@ impl Query {
         let arguments = split_arguments(arguments);
         match (function.trim(), arguments.as_slice()) {
             ("deps", [targets]) => pattern(targets).map(Query::Dependencies),
-            ("rdeps", [universe, targets]) => {
-                Ok(Query::Users { universe: pattern(universe)?, targets: pattern(targets)? })
-            }
+            ("rdeps", [universe, targets]) => Ok(Query::Users { universe: pattern(universe)?, targets: pattern(targets)? }),
             _ => Err(form()),
         }
     }

@@ -149,6 +149,12 @@ impl Shared {
         Ok(())
     }
 
+    /// Reads every body met so far and forgets the records of those that are lost or damaged.
+    pub(crate) fn forget_lost(&self) -> Result<(), StoreFault> {
+        let met: Vec<Digest> = lock(&self.producers).keys().copied().collect();
+        met.iter().filter(|digest| self.blob(digest).is_err()).try_for_each(|digest| self.forget(digest))
+    }
+
     pub(crate) fn note_stage(&self, id: StageId, key: Digest, digest: Digest) {
         lock(&self.producers).entry(digest).or_default().insert(key);
         lock(&self.stages).insert(id, digest);

@@ -21,9 +21,10 @@ impl SourceReader {
         let embedded = repositories
             .iter()
             .flat_map(|repository| {
-                repository.files.iter().map(|(path, bytes)| {
-                    (SourcePath { repository: repository.name.clone(), path: path.clone() }, bytes.clone())
-                })
+                repository
+                    .files
+                    .iter()
+                    .map(|(path, bytes)| (SourcePath { repository: repository.name.clone(), path: path.clone() }, bytes.clone()))
             })
             .collect();
         SourceReader { root: root.to_owned(), embedded }

@@ -8,10 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{BlobMiss, Digest, KeyBuilder, KeyLock, RecordKind, StoreFault, StoreReport};
 
 use crate::shared::Shared;
-use crate::{
-    Artifact, Body, Cause, Db, Event, Facts, Failure, Figure, Label, Made, Progress, SourceFile, StageEvent, StageId,
-    StageName,
-};
+use crate::{Artifact, Body, Cause, Db, Event, Facts, Failure, Figure, Label, Made, Progress, SourceFile, StageEvent, StageId, StageName};
 
 /// Whether a stage may be answered from a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +55,7 @@ impl StageSpec {
     }
 
     fn id(&self) -> StageId {
-        StageId {
-            label: self.label.clone(),
-            stage: StageName { stage: self.name.to_owned(), index: self.index.clone() },
-        }
+        StageId { label: self.label.clone(), stage: StageName { stage: self.name.to_owned(), index: self.index.clone() } }
     }
 }
 
@@ -105,6 +99,8 @@ pub fn key_of(spec: &StageSpec, inputs: &[StageInput]) -> Digest {
     key.finish()
 }
 
+type Figures = Vec<(String, Figure)>;
+
 struct Attempt<'a> {
     shared: &'a Shared,
     spec: &'a StageSpec,
@@ -117,10 +113,7 @@ struct Attempt<'a> {
 const WRITE_AT_ONCE: Duration = Duration::from_millis(20);
 
 impl Attempt<'_> {
-    fn run<T: Body, F: Facts>(
-        &self,
-        compute: impl FnOnce() -> Result<Made<T, F>, Failure>,
-    ) -> Result<Artifact<T, F>, Failure> {
+    fn run<T: Body, F: Facts>(&self, compute: impl FnOnce() -> Result<Made<T, F>, Failure>) -> Result<Artifact<T, F>, Failure> {
         if self.shared.is_interrupted() {
             return Err(Failure::interrupted());
         }
@@ -149,10 +142,7 @@ impl Attempt<'_> {
         Ok(Some(Artifact::new(record.digest, record.facts)))
     }
 
-    fn execute<T: Body, F: Facts>(
-        &self,
-        compute: impl FnOnce() -> Result<Made<T, F>, Failure>,
-    ) -> Result<Artifact<T, F>, Failure> {
+    fn execute<T: Body, F: Facts>(&self, compute: impl FnOnce() -> Result<Made<T, F>, Failure>) -> Result<Artifact<T, F>, Failure> {
         self.tell(Progress::Started, true, Duration::ZERO, None, Vec::new());
         self.shared.note_executed(self.id.clone());
         let started = Instant::now();
@@ -171,14 +161,9 @@ impl Attempt<'_> {
         }
     }
 
-    fn keep<T: Body, F: Facts>(
-        &self,
-        made: Made<T, F>,
-        elapsed: Duration,
-    ) -> Result<(Artifact<T, F>, Vec<(String, Figure)>), Failure> {
-        let encoded: Arc<[u8]> = postcard::to_stdvec(&made.body)
-            .map_err(|error| Failure::build(format!("the result cannot be encoded: {error}")))?
-            .into();
+    fn keep<T: Body, F: Facts>(&self, made: Made<T, F>, elapsed: Duration) -> Result<(Artifact<T, F>, Figures), Failure> {
+        let encoded: Arc<[u8]> =
+            postcard::to_stdvec(&made.body).map_err(|error| Failure::build(format!("the result cannot be encoded: {error}")))?.into();
         let digest = Digest::of(&encoded);
         let length = encoded.len();
         self.shared.keep_body(digest, Arc::new(made.body), length);
@@ -201,14 +186,7 @@ impl Attempt<'_> {
         Ok((Artifact::new(digest, record.facts), record.figures))
     }
 
-    fn tell(
-        &self,
-        progress: Progress,
-        success: bool,
-        elapsed: Duration,
-        digest: Option<Digest>,
-        figures: Vec<(String, Figure)>,
-    ) {
+    fn tell(&self, progress: Progress, success: bool, elapsed: Duration, digest: Option<Digest>, figures: Vec<(String, Figure)>) {
         self.shared.tell(&Event::Stage(StageEvent {
             id: self.id.clone(),
             progress,
@@ -268,7 +246,7 @@ impl Shared {
 
     /// The failure for a blob that a record promised; its producers' records are forgotten. The store has reported a
     /// damaged blob already.
-    fn lost(&self, miss: BlobMiss) -> Failure {
+    pub(crate) fn lost(&self, miss: BlobMiss) -> Failure {
         if matches!(miss, BlobMiss::Absent { .. }) {
             self.tell(&Event::Store(StoreReport::Blob(miss.clone())));
         }

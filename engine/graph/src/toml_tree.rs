@@ -52,21 +52,14 @@ pub(crate) struct Entry {
 /// The whole text as one table, with every syntax fault: message and bytes.
 pub(crate) fn parse(text: &str) -> (Vec<Entry>, Vec<(String, Range<usize>)>) {
     let (table, errors) = DeTable::parse_recoverable(text);
-    let faults = errors
-        .iter()
-        .map(|error| (error.message().to_owned(), error.span().unwrap_or(text.len()..text.len())))
-        .collect();
+    let faults = errors.iter().map(|error| (error.message().to_owned(), error.span().unwrap_or(text.len()..text.len()))).collect();
     (entries(table.into_inner()), faults)
 }
 
 fn entries(table: DeTable<'_>) -> Vec<Entry> {
     let mut entries: Vec<Entry> = table
         .into_iter()
-        .map(|(key, value)| Entry {
-            key_span: Span::Text(key.span()),
-            key: key.into_inner().into_owned(),
-            node: node(value),
-        })
+        .map(|(key, value)| Entry { key_span: Span::Text(key.span()), key: key.into_inner().into_owned(), node: node(value) })
         .collect();
     entries.sort_by_key(|entry| entry.key_span.order());
     entries
@@ -78,9 +71,7 @@ fn node(value: Spanned<DeValue<'_>>) -> Node {
         DeValue::String(text) => NodeValue::Text(text.into_owned()),
         DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
             .map_or(NodeValue::Foreign("an integer beyond 64 bits"), NodeValue::Integer),
-        DeValue::Float(float) => {
-            float.as_str().parse().map_or(NodeValue::Foreign("a float that cannot be read"), NodeValue::Float)
-        }
+        DeValue::Float(float) => float.as_str().parse().map_or(NodeValue::Foreign("a float that cannot be read"), NodeValue::Float),
         DeValue::Boolean(flag) => NodeValue::Flag(flag),
         DeValue::Datetime(_) => NodeValue::Foreign("a date"),
         DeValue::Array(array) => NodeValue::Array(elements(array)),
@@ -113,9 +104,7 @@ impl Node {
         for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
             let next = match &node.value {
                 NodeValue::Table(entries) => entries.iter().find(|entry| entry.key == step).map(|entry| &entry.node),
-                NodeValue::Array(nodes) => {
-                    step.trim_end_matches(']').parse::<usize>().ok().and_then(|index| nodes.get(index))
-                }
+                NodeValue::Array(nodes) => step.trim_end_matches(']').parse::<usize>().ok().and_then(|index| nodes.get(index)),
                 _ => None,
             };
             match next {

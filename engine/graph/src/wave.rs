@@ -37,9 +37,7 @@ pub(crate) fn run<K: Sync>(engine: &Engine, wave: Wave<'_>, pieces: &[K], work: 
 fn order(total: usize, name: &str, shuffle: Option<u64>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..total).collect();
     if let Some(seed) = shuffle {
-        order.sort_by_cached_key(|index| {
-            KeyBuilder::new("wave order").number(seed).text(name).number(*index as u64).finish()
-        });
+        order.sort_by_cached_key(|index| KeyBuilder::new("wave order").number(seed).text(name).number(*index as u64).finish());
     }
     order
 }

@@ -10,8 +10,8 @@ use crate::build_file::BuildFile;
 use crate::diagnostic::{Diagnostics, Place, Problem};
 use crate::toml_tree::{Node, Span};
 use crate::{
-    Declared, Dependency, Diagnostic, EmbeddedRepository, Failure, Label, Override, PackageName, Pattern, Registry, Rule,
-    RuleKind, SourceUse, loader,
+    Declared, Dependency, Diagnostic, EmbeddedRepository, Failure, Label, Override, PackageName, Pattern, Registry, Rule, RuleKind,
+    SourceUse, loader,
 };
 
 /// What to load.
@@ -94,12 +94,8 @@ impl LoadedTarget {
 impl Workspace {
     /// The nearest directory from `start` upwards that has a WORKSPACE.toml.
     pub fn find_root(start: &Utf8Path) -> Result<Utf8PathBuf, Diagnostics> {
-        let problem = |problem| {
-            Diagnostics(vec![Diagnostic { label: None, field: String::new(), place: None, problem, other: None }])
-        };
-        let start = start
-            .canonicalize_utf8()
-            .map_err(|error| problem(Problem::Unreadable { message: format!("{start}: {error}") }))?;
+        let problem = |problem| Diagnostics(vec![Diagnostic { label: None, field: String::new(), place: None, problem, other: None }]);
+        let start = start.canonicalize_utf8().map_err(|error| problem(Problem::Unreadable { message: format!("{start}: {error}") }))?;
         start
             .ancestors()
             .find(|directory| directory.join("WORKSPACE.toml").is_file())

@@ -50,12 +50,7 @@ pub enum StoreFault {
 
 impl StoreFault {
     pub(crate) fn file(operation: &'static str, path: &Utf8Path, error: &io::Error) -> StoreFault {
-        StoreFault::File {
-            operation,
-            path: path.to_owned(),
-            kind: error.kind(),
-            message: error.to_string(),
-        }
+        StoreFault::File { operation, path: path.to_owned(), kind: error.kind(), message: error.to_string() }
     }
 }
 
@@ -68,10 +63,9 @@ impl fmt::Display for StoreFault {
             StoreFault::Records { operation, path, message } => {
                 write!(formatter, "cannot {operation} in {path}: {message}")
             }
-            StoreFault::Version { path, found, expected } => write!(
-                formatter,
-                "the store {path} has format `{found}`, this program needs `{expected}`; use another --store directory"
-            ),
+            StoreFault::Version { path, found, expected } => {
+                write!(formatter, "the store {path} has format `{found}`, this program needs `{expected}`; use another --store directory")
+            }
             StoreFault::Encoding { what, message } => {
                 write!(formatter, "cannot encode {what}: {message}")
             }
@@ -111,9 +105,7 @@ impl BlobMiss {
     /// The blob asked for.
     pub fn digest(&self) -> Digest {
         match self {
-            BlobMiss::Absent { digest }
-            | BlobMiss::Corrupt { digest, .. }
-            | BlobMiss::Unreadable { digest, .. } => *digest,
+            BlobMiss::Absent { digest } | BlobMiss::Corrupt { digest, .. } | BlobMiss::Unreadable { digest, .. } => *digest,
         }
     }
 }
@@ -124,12 +116,9 @@ impl fmt::Display for BlobMiss {
             BlobMiss::Absent { digest } => {
                 write!(formatter, "blob {} is missing from the store", digest.short())
             }
-            BlobMiss::Corrupt { digest, place, found } => write!(
-                formatter,
-                "blob {} is corrupt in {place}: its bytes have digest {}",
-                digest.short(),
-                found.short()
-            ),
+            BlobMiss::Corrupt { digest, place, found } => {
+                write!(formatter, "blob {} is corrupt in {place}: its bytes have digest {}", digest.short(), found.short())
+            }
             BlobMiss::Unreadable { digest, fault } => {
                 write!(formatter, "blob {} cannot be read: {fault}", digest.short())
             }

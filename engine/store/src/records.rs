@@ -94,12 +94,7 @@ impl Records {
             }
             Err(error) => return Err(fault("open the records", path, &error)),
         };
-        Ok(Records {
-            path: path.to_owned(),
-            locks: locks.to_owned(),
-            connection: Mutex::new(connection),
-            set_aside,
-        })
+        Ok(Records { path: path.to_owned(), locks: locks.to_owned(), connection: Mutex::new(connection), set_aside })
     }
 
     /// The damaged database files that were replaced since the last call.
@@ -169,19 +164,13 @@ impl Records {
 
     pub(crate) fn stat(&self, path: &str) -> Result<Option<Vec<u8>>, StoreFault> {
         self.with("read the stat cache", |connection| {
-            connection
-                .prepare_cached("SELECT entry FROM stat WHERE path = ?1")?
-                .query_row(params![path], |row| row.get(0))
-                .optional()
+            connection.prepare_cached("SELECT entry FROM stat WHERE path = ?1")?.query_row(params![path], |row| row.get(0)).optional()
         })
     }
 
     pub(crate) fn add(&self, additions: &Additions<'_>) -> Result<(), StoreFault> {
-        let stats = additions
-            .stats
-            .iter()
-            .map(|entry| Ok((entry.path.as_str(), encode(&entry.row)?)))
-            .collect::<Result<Vec<_>, StoreFault>>()?;
+        let stats =
+            additions.stats.iter().map(|entry| Ok((entry.path.as_str(), encode(&entry.row)?))).collect::<Result<Vec<_>, StoreFault>>()?;
         self.with("write records", |connection| {
             let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             insert(&transaction, additions, &stats)?;
@@ -200,19 +189,13 @@ impl Records {
         self.with("read the run records", |connection| {
             connection
                 .prepare_cached("SELECT number, value FROM run ORDER BY number DESC LIMIT ?1")?
-                .query_map(params![limit], |row| {
-                    Ok(RunEntry { number: row.get(0)?, value: row.get(1)? })
-                })?
+                .query_map(params![limit], |row| Ok(RunEntry { number: row.get(0)?, value: row.get(1)? }))?
                 .collect()
         })
     }
 
     /// Runs `operation`; when it finds the database damaged, replaces the database and runs it once more.
-    fn with<T>(
-        &self,
-        name: &'static str,
-        operation: impl Fn(&mut Connection) -> rusqlite::Result<T>,
-    ) -> Result<T, StoreFault> {
+    fn with<T>(&self, name: &'static str, operation: impl Fn(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreFault> {
         let mut connection = lock(&self.connection);
         match operation(&mut connection) {
             Err(error) if is_corruption(&error) => {
@@ -246,14 +229,14 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
         }
     }
     for (kind, key, value) in &additions.records {
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO record (kind, key, value) VALUES (?1, ?2, ?3)")?
-            .execute(params![kind.number(), key.as_bytes(), value])?;
+        connection.prepare_cached("INSERT OR REPLACE INTO record (kind, key, value) VALUES (?1, ?2, ?3)")?.execute(params![
+            kind.number(),
+            key.as_bytes(),
+            value
+        ])?;
     }
     for (path, entry) in stats {
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?
-            .execute(params![path, entry])?;
+        connection.prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?.execute(params![path, entry])?;
     }
     Ok(())
 }
@@ -325,10 +308,7 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// Version byte, the first 8 bytes of the payload's digest, payload (postcard).
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreFault> {
-    let payload = postcard::to_stdvec(value).map_err(|error| StoreFault::Encoding {
-        what: "a record",
-        message: error.to_string(),
-    })?;
+    let payload = postcard::to_stdvec(value).map_err(|error| StoreFault::Encoding { what: "a record", message: error.to_string() })?;
     let mut bytes = Vec::with_capacity(1 + CHECKSUM_BYTES + payload.len());
     bytes.push(VALUE_VERSION);
     bytes.extend_from_slice(&Digest::of(&payload).as_bytes()[..CHECKSUM_BYTES]);

@@ -104,9 +104,7 @@ pub(crate) fn measure(path: &Utf8Path) -> Result<Option<StatRow>, StoreFault> {
 
 fn hash_file(path: &Utf8Path) -> Result<Digest, StoreFault> {
     let mut hasher = blake3::Hasher::new();
-    fs::File::open(path)
-        .and_then(|file| hasher.update_reader(file).map(|_| ()))
-        .map_err(|error| StoreFault::file("read", path, &error))?;
+    fs::File::open(path).and_then(|file| hasher.update_reader(file).map(|_| ())).map_err(|error| StoreFault::file("read", path, &error))?;
     Ok(Digest::from_bytes(*hasher.finalize().as_bytes()))
 }
 

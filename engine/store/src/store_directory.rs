@@ -157,10 +157,8 @@ impl Store {
         additions.records.extend(batch.records.iter().map(|((kind, key), value)| (*kind, *key, &value[..])));
         let stats = std::mem::take(&mut *lock(&self.stats));
         additions.stats.extend(stats.into_iter().map(|(path, row)| StatEntry { path, row }));
-        let nothing = additions.inline.is_empty()
-            && additions.packed.is_empty()
-            && additions.records.is_empty()
-            && additions.stats.is_empty();
+        let nothing =
+            additions.inline.is_empty() && additions.packed.is_empty() && additions.records.is_empty() && additions.stats.is_empty();
         if nothing { Ok(()) } else { self.records.add(&additions) }
     }
 
@@ -320,9 +318,7 @@ impl Store {
         if found == *digest {
             return Ok(bytes);
         }
-        self.records
-            .remove_small_blob(digest)
-            .map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?;
+        self.records.remove_small_blob(digest).map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?;
         Err(BlobMiss::Corrupt { digest: *digest, place, found })
     }
 
