@@ -39,7 +39,7 @@ merge:
         add     $m2, $m2, $m6
         shl     $m6, $m7, 3
         add     $m1, $m1, $m6
-        setzi   $m4, CG*ROWS*4-1
+        ldconst $m4, CG*ROWS*4-1
         setzi   $m5, PARTS
         setzi   $m11, ROWS*2
         setzi   $a4, 8

@@ -9,5 +9,6 @@ mod attention;
 mod bias;
 mod copies;
 mod cycle_model;
+mod library;
 mod product;
 mod rearrange;
