@@ -1,0 +1,404 @@
+//! The grids worth considering for one operation, each with its cost taken alone.
+//!
+//! Every kernel call of the largest piece is priced by the manifest's model, so a candidate's clocks are those of its
+//! slowest tile. What the operands cost to gather depends on where they lie and is added by `finalists`.
+
+use crate::kernel_table::KernelTable;
+use crate::layout::{GridChoice, Layout, Partials, WeightsMemory, partials_for};
+use crate::model::{Kind, Model, ValueId};
+use crate::plan::{AttentionPlan, Cuts, Form, Orientation, OperationPlan, PANEL, Plan, ProductPlan};
+use crate::plan_fault::Fault;
+use crate::program::{ColumnAxis, Order, Variant};
+
+/// Candidates kept of one operation.
+const KEPT: usize = 40;
+/// Attention grids priced by kernel models, the best by a rough formula.
+const PRICED: usize = 96;
+
+/// An operand that every position of a grid needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) value: ValueId,
+    pub(crate) order: Order,
+    /// Cuts of the rows over the grid.
+    pub(crate) rows: Cuts,
+    /// Cuts of the columns over the grid.
+    pub(crate) columns: Cuts,
+    /// Every part is wanted by exactly one position, in row-major order from the first.
+    pub(crate) spread: bool,
+    /// Words of the largest part.
+    pub(crate) words: u64,
+}
+
+/// One way to cut an operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) plan: OperationPlan,
+    /// Positions of the grid.
+    pub(crate) positions: u32,
+    /// Clocks of the slowest position up to the merge.
+    pub(crate) clocks: u64,
+    /// Words one member of a team receives for the merge; 0: nothing is merged.
+    pub(crate) merge_words: u64,
+    /// Clocks of the slowest position from the merge on.
+    pub(crate) merge_clocks: u64,
+    pub(crate) wanted: Vec<Wanted>,
+    /// Bytes on a position that live to the end of the program: weights.
+    pub(crate) resident_bytes: u64,
+    /// Bytes on a position while the operation runs, without gathered operands and weights.
+    pub(crate) working_bytes: u64,
+    /// Bytes of the result.
+    pub(crate) result_bytes: u64,
+}
+
+/// What the readers of a result want.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Demand {
+    pub(crate) by_column: bool,
+    pub(crate) by_row: bool,
+}
+
+/// What the consumers of every value want, index = [`ValueId`].
+pub(crate) fn demands(model: &Model) -> Vec<Demand> {
+    let mut demands = vec![Demand::default(); model.values.len()];
+    for operation in &model.operations {
+        match operation.kind {
+            Kind::Product { x, .. } => demands[x.index()].by_column = true,
+            Kind::Split { .. } => {}
+            Kind::Attention { queries, keys, values, .. } => {
+                demands[queries.index()].by_column = true;
+                demands[keys.index()].by_column = true;
+                demands[values.index()].by_row = true;
+            }
+        }
+    }
+    demands
+}
+
+/// What candidates are made from.
+pub(crate) struct Context<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) layout: &'a Layout,
+    pub(crate) kernels: &'a KernelTable,
+    pub(crate) axes: &'a [ColumnAxis],
+    pub(crate) demands: &'a [Demand],
+}
+
+impl Context<'_> {
+    fn padded_columns(&self, value: ValueId) -> u32 {
+        let axis = self.axes[value.index()];
+        axis.parts * axis.padded
+    }
+
+    fn interleaved(&self) -> bool {
+        self.layout.weights_memory != WeightsMemory::Standard
+    }
+
+    /// Clocks of a call, if the kernel can do it.
+    fn clocks(&self, kernel: &str, parameters: &[(&str, u32)]) -> Result<u64, Fault> {
+        let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), i64::from(*value))).collect();
+        self.kernels.modelled_clocks(&Variant { kernel: kernel.to_owned(), parameters })
+    }
+
+    fn multiply(&self, partials: Partials, rows: u32, inner: u32, columns: u32) -> Result<u64, Fault> {
+        let kernel = match partials {
+            Partials::F16 => "gemm",
+            Partials::F32 => "gemm_f32",
+        };
+        let row = 2 * PANEL;
+        let parameters = [
+            ("ROWS", rows),
+            ("KB", inner / PANEL),
+            ("CG", columns / PANEL),
+            ("X_PANEL", rows * row),
+            ("W_PANEL", columns * row),
+            ("OUT_PANEL", rows * row),
+            ("WMEM", u32::from(self.interleaved())),
+        ];
+        self.clocks(kernel, &parameters)
+    }
+
+    fn transpose(&self, rows: u32, columns: u32) -> Result<u64, Fault> {
+        let row = 2 * PANEL;
+        let parameters = [("ROWS", rows), ("CG", columns / PANEL), ("SRC_PANEL", rows * row), ("DST_PANEL", columns * row)];
+        self.clocks("transpose", &parameters)
+    }
+
+    /// The candidates of operation `number`, cheapest first.
+    pub(crate) fn of(&self, number: u32) -> Result<Vec<Candidate>, Fault> {
+        let operation = &self.model.operations[number as usize];
+        let grid = self.layout.grids.get(&operation.name).copied().unwrap_or_default();
+        match operation.kind {
+            Kind::Split { .. } => Ok(vec![view()]),
+            Kind::Product { x, bias, .. } => self.products(&operation.name, grid, x, operation.result, bias.is_some()),
+            Kind::Attention { queries, keys, values, heads, .. } => {
+                self.attentions(&operation.name, grid, [queries, keys, values], heads)
+            }
+        }
+    }
+
+    fn products(&self, name: &str, grid: GridChoice, x: ValueId, result: ValueId, bias: bool) -> Result<Vec<Candidate>, Fault> {
+        let mut found = Vec::new();
+        let mut refused = None;
+        let rows = Plan::padded_rows(self.model, result);
+        let columns = self.padded_columns(result);
+        for forms in forms(self.demands[result.index()]) {
+            let unit = if forms == [STRAIGHT] { 1 } else { PANEL };
+            for column_parts in chosen(grid.columns, columns / PANEL, self.layout.tiles) {
+                for row_parts in chosen(grid.rows, rows / unit, self.layout.tiles / column_parts) {
+                    let plan = ProductPlan {
+                        rows: Cuts::new(rows, row_parts, unit),
+                        columns: Cuts::new(columns, column_parts, PANEL),
+                        first: 0,
+                        forms: forms.clone(),
+                        partials: partials_for(self.layout, self.padded_columns(x) / PANEL),
+                        interleaved: self.interleaved(),
+                    };
+                    match self.product(plan, x, bias) {
+                        Ok(candidate) => found.push(candidate),
+                        Err(fault) => refused = Some(fault),
+                    }
+                }
+            }
+        }
+        self.kept(name, found, refused)
+    }
+
+    fn product(&self, plan: ProductPlan, x: ValueId, bias: bool) -> Result<Candidate, Fault> {
+        let inner = self.padded_columns(x);
+        let (rows, columns) = (plan.rows.largest(), plan.columns.largest());
+        let mut clocks = 0;
+        let mut working = 0;
+        let bytes = 2 * u64::from(rows) * u64::from(columns);
+        for form in &plan.forms {
+            let (streamed, kernel) = match form.orientation {
+                Orientation::Straight => ((rows, columns), "bias_columns"),
+                Orientation::Swapped => ((columns, rows), "bias_rows"),
+            };
+            clocks += self.multiply(plan.partials, streamed.0, inner, streamed.1)?;
+            if bias {
+                let parameters = [("ROWS", streamed.0), ("CG", streamed.1 / PANEL), ("OUT_PANEL", streamed.0 * 2 * PANEL)];
+                clocks += self.clocks(kernel, &parameters)?;
+            }
+            if form.transposed {
+                clocks += self.transpose(streamed.0, streamed.1)?;
+                working += bytes;
+            }
+            working += if plan.partials == Partials::F32 { 64 * u64::from(streamed.0) } else { 0 };
+        }
+        let positions = plan.rows.parts * plan.columns.parts;
+        let wanted = Wanted {
+            value: x,
+            order: Order::ByColumn,
+            rows: plan.rows,
+            columns: Cuts::new(inner, 1, PANEL),
+            spread: plan.columns.parts == 1,
+            words: u64::from(rows) * u64::from(inner) / 2,
+        };
+        Ok(Candidate {
+            positions,
+            clocks,
+            merge_words: 0,
+            merge_clocks: 0,
+            wanted: vec![wanted],
+            resident_bytes: 2 * u64::from(columns) * u64::from(inner + u32::from(bias)),
+            working_bytes: working,
+            result_bytes: bytes * plan.forms.len() as u64,
+            plan: OperationPlan::Product(plan),
+        })
+    }
+
+    fn attentions(&self, name: &str, grid: GridChoice, values: [ValueId; 3], heads: u32) -> Result<Vec<Candidate>, Fault> {
+        let tiles = self.layout.tiles;
+        let rows = Plan::padded_rows(self.model, values[0]);
+        let keys = Plan::padded_rows(self.model, values[1]);
+        let mut grids = Vec::new();
+        for head_parts in chosen(grid.heads, heads, tiles) {
+            for query_parts in chosen(grid.queries, rows, tiles / head_parts) {
+                for key_parts in chosen(grid.keys, keys / PANEL, tiles / head_parts / query_parts) {
+                    let cuts = [Cuts::new(heads, head_parts, 1), Cuts::new(rows, query_parts, 1), Cuts::new(keys, key_parts, PANEL)];
+                    grids.push((self.rough(cuts, values), cuts));
+                }
+            }
+        }
+        grids.sort_unstable();
+        grids.dedup();
+        let mut found = Vec::new();
+        let mut refused = None;
+        for (_, [heads, queries, keys]) in grids.into_iter().take(PRICED) {
+            for values_transposed in [false, true] {
+                let plan = AttentionPlan {
+                    heads,
+                    queries,
+                    keys,
+                    first: 0,
+                    values_transposed,
+                    score_partials: partials_for(self.layout, self.padded_columns(values[0]) / heads.extent / PANEL),
+                    output_partials: partials_for(self.layout, keys.largest() / PANEL),
+                    interleaved: self.interleaved(),
+                };
+                match self.attention(plan, values) {
+                    Ok(candidate) => found.push(candidate),
+                    Err(fault) => refused = Some(fault),
+                }
+            }
+        }
+        self.kept(name, found, refused)
+    }
+
+    /// Clocks by counting slots, without fixed costs of kernels; good enough to leave out most grids.
+    fn rough(&self, [heads, queries, keys]: [Cuts; 3], [q, _, v]: [ValueId; 3]) -> u64 {
+        let [local, rows, keys_each] = [heads, queries, keys].map(|cuts| u64::from(cuts.largest()));
+        let width = u64::from((self.padded_columns(q) + self.padded_columns(v)) / heads.extent);
+        let blocks = keys_each / 16 * (width / 16);
+        let compute = local * (blocks * (200 + 24 * rows.div_ceil(6)) + rows * keys_each * 13 / 8 + 20 * rows);
+        let gather = local * width * (rows / 2 + keys_each) / 2;
+        let merge = if keys.parts > 1 { 1000 + local * rows * width / 2 } else { 0 };
+        compute + gather + merge
+    }
+
+    fn attention(&self, plan: AttentionPlan, [q, k, v]: [ValueId; 3]) -> Result<Candidate, Fault> {
+        let [local, rows, keys] = [plan.heads, plan.queries, plan.keys].map(|cuts| cuts.largest());
+        let width = self.padded_columns(q) / plan.heads.extent;
+        let value_width = self.padded_columns(v) / plan.heads.extent;
+        let panel = rows * 2 * PANEL;
+        let mut each = self.multiply(plan.score_partials, rows, width, keys)?;
+        each += self.multiply(plan.output_partials, rows, keys, value_width)?;
+        let softmax = [("ROWS", rows), ("KG", keys / PANEL), ("TAIL", 1), ("S_PANEL", panel), ("SCALE", 1.0f32.to_bits())];
+        each += self.clocks("softmax", &softmax)?;
+        let mut clocks = u64::from(local) * each;
+        if plan.values_transposed {
+            clocks += self.transpose(keys, local * value_width)?;
+        }
+        let groups = value_width / PANEL;
+        let (mut merge_words, mut merge_clocks) = (0, 0);
+        if plan.keys.parts > 1 {
+            let share = rows.div_ceil(plan.keys.parts);
+            let parameters = [("ROWS", share), ("CG", groups), ("PARTS", plan.keys.parts), ("OUT_PANEL", share * 2 * PANEL)];
+            merge_clocks = u64::from(local) * self.clocks("merge", &parameters)?;
+            let copy = [("G", groups), ("BYTES", share * 2 * PANEL), ("SRC_PANEL", panel), ("DST_PANEL", share * 2 * PANEL)];
+            clocks += 2 * u64::from(local) * self.clocks("copy_panels", &copy)?;
+            merge_words = u64::from(local) * u64::from(plan.keys.parts - 1) * u64::from(share) * u64::from(value_width / 2 + 2);
+        } else {
+            clocks += u64::from(local) * self.clocks("normalise", &[("ROWS", rows), ("CG", groups), ("O_PANEL", panel)])?;
+        }
+        let value_order = if plan.values_transposed { Order::ByColumn } else { Order::ByRow };
+        let want = |value, order, cuts: Cuts, width: u32, spread: bool| Wanted {
+            value,
+            order,
+            rows: cuts,
+            columns: Cuts::new(width * plan.heads.extent, plan.heads.parts, width),
+            spread,
+            words: u64::from(local) * u64::from(cuts.largest()) * u64::from(width) / 2,
+        };
+        let parts = |cuts: Cuts| cuts.parts == 1;
+        let [one_head, one_query, one_key] = [plan.heads, plan.queries, plan.keys].map(parts);
+        let (queries_spread, keys_spread) = (one_key && (one_head || one_query), one_query && (one_head || one_key));
+        let mut wanted = vec![
+            want(q, Order::ByColumn, plan.queries, width, queries_spread),
+            want(k, Order::ByColumn, plan.keys, width, keys_spread),
+        ];
+        if !(plan.values_transposed && k == v) {
+            wanted.push(want(v, value_order, plan.keys, value_width, keys_spread));
+        }
+        let output = 2 * u64::from(local) * u64::from(rows) * u64::from(value_width);
+        let turned = if plan.values_transposed { 2 * u64::from(local) * u64::from(keys) * u64::from(value_width) } else { 0 };
+        Ok(Candidate {
+            positions: plan.heads.parts * plan.queries.parts * plan.keys.parts,
+            clocks,
+            merge_words,
+            merge_clocks,
+            wanted,
+            resident_bytes: 0,
+            working_bytes: 2 * u64::from(rows) * u64::from(keys) + turned + u64::from(merge_words > 0) * 2 * output,
+            result_bytes: output,
+            plan: OperationPlan::Attention(plan),
+        })
+    }
+
+    /// The cheapest, and among those left out the ones that need least memory.
+    fn kept(&self, name: &str, mut found: Vec<Candidate>, refused: Option<Fault>) -> Result<Vec<Candidate>, Fault> {
+        let bytes = |candidate: &Candidate| candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + 2 * words(candidate);
+        found.sort_by_key(|candidate| (candidate.clocks + candidate.merge_clocks + candidate.merge_words + words(candidate), candidate.positions));
+        if found.len() > KEPT {
+            let mut rest = found.split_off(KEPT - 4);
+            rest.sort_by_key(bytes);
+            found.extend(rest.into_iter().take(4));
+        }
+        if found.is_empty() {
+            let reason = "the grid needs more tiles or parts than there are".to_owned();
+            return Err(refused.unwrap_or_else(|| Fault::Grid { operation: name.to_owned(), reason }));
+        }
+        Ok(found)
+    }
+}
+
+/// Words a position gathers when nothing is local.
+pub(crate) fn words(candidate: &Candidate) -> u64 {
+    candidate.wanted.iter().map(|wanted| wanted.words).sum()
+}
+
+fn view() -> Candidate {
+    Candidate {
+        plan: OperationPlan::View,
+        positions: 0,
+        clocks: 0,
+        merge_words: 0,
+        merge_clocks: 0,
+        wanted: Vec::new(),
+        resident_bytes: 0,
+        working_bytes: 0,
+        result_bytes: 0,
+    }
+}
+
+const STRAIGHT: Form = Form { orientation: Orientation::Straight, transposed: false };
+const STRAIGHT_TURNED: Form = Form { orientation: Orientation::Straight, transposed: true };
+const SWAPPED: Form = Form { orientation: Orientation::Swapped, transposed: false };
+const SWAPPED_TURNED: Form = Form { orientation: Orientation::Swapped, transposed: true };
+
+/// The ways to make a result that its readers can use. A reader by row can turn what is kept by column itself.
+fn forms(demand: Demand) -> Vec<Vec<Form>> {
+    match (demand.by_column, demand.by_row) {
+        (_, false) => vec![vec![STRAIGHT], vec![SWAPPED_TURNED]],
+        (false, true) => vec![vec![SWAPPED], vec![STRAIGHT_TURNED], vec![STRAIGHT]],
+        (true, true) => vec![vec![STRAIGHT], vec![STRAIGHT, SWAPPED], vec![SWAPPED_TURNED, SWAPPED]],
+    }
+}
+
+/// Numbers of parts worth trying: what the layout asks for, else for every size of the largest part the fewest and the
+/// most parts of that size.
+fn chosen(asked: Option<u32>, units: u32, most: u32) -> Vec<u32> {
+    let most = most.min(units);
+    match asked {
+        Some(parts) if parts <= most => vec![parts],
+        Some(_) => Vec::new(),
+        None => distinct(units, most),
+    }
+}
+
+fn distinct(units: u32, most: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut parts = 1;
+    while parts <= most {
+        let size = units.div_ceil(parts);
+        let last = if size == 1 { units } else { (units - 1) / (size - 1) };
+        found.push(parts);
+        found.push(last.min(most));
+        parts = last + 1;
+    }
+    found.dedup();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distinct;
+
+    #[test]
+    fn parts_are_tried_once_for_every_size_at_both_ends() {
+        assert_eq!(distinct(10, 8), [1, 2, 3, 4, 5, 8]);
+        assert_eq!(distinct(1, 64), [1]);
+        assert_eq!(distinct(46, 64).last(), Some(&46));
+    }
+}

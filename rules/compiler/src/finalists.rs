@@ -1,0 +1,455 @@
+//! Finds the best operator plans: a beam search over the grids of all operations.
+//!
+//! In: model, layout, kernel table, machine costs. Out: [`Finalists`], the best distinct plans with their estimates, best first.
+//! Operations are planned in order; a partial plan is priced by kernel models and words received or sent. The best whole
+//! plans are expanded under the identity mapping, priced again with the route bounds of their phases and held against the
+//! memory of a tile. All work is counted, none is timed.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::axes::axes;
+use crate::candidates::{Candidate, Context, Demand, Wanted, demands};
+use crate::clocks::Costs;
+use crate::expand::expand;
+use crate::kernel_table::KernelTable;
+use crate::layout::{Layout, WeightsMemory};
+use crate::mapping::identity;
+use crate::model::{Kind, Model, Source, ValueId};
+use crate::peaks::{INTERLEAVED, MEMORY, Peaks, RESERVED, peaks};
+use crate::plan::{Cuts, InputPlan, OperationPlan, PANEL, Plan};
+use crate::plan_fault::Fault;
+use crate::program::{ColumnAxis, Order};
+use crate::selected::modelled;
+
+/// Partial plans kept after every operation.
+const BEAM: usize = 24;
+/// Whole plans expanded on few tiles; fewer on many.
+const EXPANDED: usize = 12;
+/// Latency of a phase besides its words, for the screening of partial plans.
+const ROUTE: u64 = 100;
+
+/// A plan and what is expected of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finalist {
+    /// The plan.
+    pub plan: Plan,
+    /// Clocks by kernel models and route bounds under the identity mapping.
+    pub estimated_cycles: u64,
+    /// Part of it spent in phases.
+    pub estimated_exchange_cycles: u64,
+    /// Memory on the fullest tile.
+    pub peaks: Peaks,
+    /// Positions used, by operation; 0 for views.
+    pub active_tiles: Vec<u32>,
+}
+
+/// The plans kept and figures of the search, for the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finalists {
+    /// Best first, distinct, at least one.
+    pub plans: Vec<Finalist>,
+    /// Values of the model.
+    pub values: u32,
+    /// Operations of the model.
+    pub operations: u32,
+    /// Values whose columns are padded in more than one group.
+    pub padding_groups: u32,
+    /// Names of values that are turned or computed twice because two orders are wanted.
+    pub conversion_sources: Vec<String>,
+    /// Partial plans priced.
+    pub considered: u64,
+}
+
+/// Plans a model on the first `layout.tiles` tiles.
+///
+/// # Errors
+/// Grids or checkpoints that name no such operation, splits that contradict each other, kernels that are missing, and
+/// `does not fit` with the figures of the smallest plan seen.
+pub fn finalists(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, checkpoints: &[u32]) -> Result<Finalists, Vec<Fault>> {
+    check_names(model, layout, checkpoints)?;
+    let axes = axes(model)?;
+    let demands = demands(model);
+    let mut considered = 0;
+    let found = search(model, layout, kernels, costs, &axes, &demands, &mut considered).map_err(|fault| vec![fault])?;
+    let whole: Vec<_> = found.into_iter().map(|state| state.plan(layout, &axes)).collect();
+    let plans = judge(model, layout, kernels, costs, whole).map_err(|fault| vec![fault])?;
+    let padded = axes.iter().filter(|axis| axis.parts > 1 && axis.width != axis.padded).count();
+    Ok(Finalists {
+        conversion_sources: conversion_sources(model, &demands),
+        plans,
+        values: u32::try_from(model.values.len()).unwrap_or(u32::MAX),
+        operations: u32::try_from(model.operations.len()).unwrap_or(u32::MAX),
+        padding_groups: u32::try_from(padded).unwrap_or(u32::MAX),
+        considered,
+    })
+}
+
+fn conversion_sources(model: &Model, demands: &[Demand]) -> Vec<String> {
+    let both = model.values.iter().zip(demands).filter(|(_, demand)| demand.by_column && demand.by_row);
+    both.map(|(value, _)| value.name.clone()).collect()
+}
+
+/// Layout grids and checkpoints name operations that have such a thing.
+fn check_names(model: &Model, layout: &Layout, checkpoints: &[u32]) -> Result<(), Vec<Fault>> {
+    let mut faults = Vec::new();
+    let possible: Vec<_> = model.computed().collect();
+    for operation in checkpoints.iter().filter(|number| !possible.contains(number)) {
+        faults.push(Fault::Checkpoint { operation: *operation, possible: possible.clone() });
+    }
+    for (name, grid) in &layout.grids {
+        let names = || possible.iter().map(|number| model.operations[*number as usize].name.as_str()).collect::<Vec<_>>().join(", ");
+        let Some(operation) = model.operations.iter().find(|operation| &operation.name == name) else {
+            faults.push(Fault::GridField { field: format!("grids.{name}"), expected: format!("an operation: {}", names()) });
+            continue;
+        };
+        let wrong: &[(&str, bool)] = match operation.kind {
+            Kind::Product { .. } => &[("heads", grid.heads.is_some()), ("queries", grid.queries.is_some()), ("keys", grid.keys.is_some())],
+            Kind::Attention { .. } => &[("rows", grid.rows.is_some()), ("columns", grid.columns.is_some())],
+            Kind::Split { .. } => &[("", true)],
+        };
+        for (field, _) in wrong.iter().filter(|(_, present)| *present) {
+            let expected = match operation.kind {
+                Kind::Product { .. } => "rows or columns".to_owned(),
+                Kind::Attention { .. } => "heads, queries or keys".to_owned(),
+                Kind::Split { .. } => format!("an operation with a grid: {}", names()),
+            };
+            let field = if field.is_empty() { format!("grids.{name}") } else { format!("grids.{name}.{field}") };
+            faults.push(Fault::GridField { field, expected });
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+/// Where a value lies, as far as the screening needs to know.
+#[derive(Clone, Debug)]
+struct Home {
+    orders: Vec<Order>,
+    /// Cuts and first position of a row-major grid; none: cut in another way.
+    grid: Option<(Cuts, Cuts, u32)>,
+    /// Words of the largest piece.
+    words: u64,
+}
+
+/// A partial plan.
+#[derive(Clone, Debug)]
+struct State {
+    operations: Vec<OperationPlan>,
+    inputs: BTreeMap<ValueId, InputPlan>,
+    homes: BTreeMap<ValueId, Home>,
+    /// What has been gathered on which grid: value, order, cuts, first position.
+    gathered: Vec<(ValueId, Order, Cuts, Cuts, u32)>,
+    /// Clocks up to the last phase.
+    clocks: u64,
+    /// Clocks of every position since then.
+    load: Vec<u64>,
+    /// Position behind the last one used.
+    next: u32,
+    resident: u64,
+    peak: u64,
+}
+
+impl State {
+    fn new(layout: &Layout) -> Self {
+        Self {
+            operations: Vec::new(),
+            inputs: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            gathered: Vec::new(),
+            clocks: 0,
+            load: vec![0; layout.tiles as usize],
+            next: 0,
+            resident: 0,
+            peak: 0,
+        }
+    }
+
+    fn cost(&self) -> u64 {
+        self.clocks + self.load.iter().copied().max().unwrap_or(0)
+    }
+
+    fn fits(&self) -> bool {
+        self.peak + RESERVED <= MEMORY
+    }
+
+    fn plan(self, layout: &Layout, axes: &[ColumnAxis]) -> Plan {
+        Plan { tiles: layout.tiles, axes: axes.to_vec(), inputs: self.inputs.into_values().collect(), operations: self.operations }
+    }
+
+    /// A phase in which the busiest tile moves so many words.
+    fn phase(&mut self, words: u64, costs: &Costs) {
+        self.clocks = self.cost() + costs.internal_empty_phase + ROUTE + words;
+        self.load.fill(0);
+    }
+
+    fn spend(&mut self, first: u32, positions: u32, clocks: u64) {
+        let tiles = u32::try_from(self.load.len()).unwrap_or(u32::MAX);
+        for offset in 0..positions {
+            self.load[((first + offset) % tiles) as usize] += clocks;
+        }
+    }
+
+    fn is_local(&self, wanted: &Wanted, first: u32) -> bool {
+        let known = (wanted.value, wanted.order, wanted.rows, wanted.columns, first);
+        if self.gathered.contains(&known) {
+            return true;
+        }
+        let Some(Home { grid: Some((rows, columns, home_first)), .. }) = self.homes.get(&wanted.value) else { return false };
+        wanted.spread && *home_first == first && same_borders(rows, &wanted.rows) && same_borders(columns, &wanted.columns)
+    }
+}
+
+fn same_borders(one: &Cuts, other: &Cuts) -> bool {
+    one.extent == other.extent && one.parts == other.parts && (0..one.parts).all(|part| one.part(part) == other.part(part))
+}
+
+/// Everything the search reads.
+struct Search<'a> {
+    model: &'a Model,
+    layout: &'a Layout,
+    costs: &'a Costs,
+    axes: &'a [ColumnAxis],
+    demands: &'a [Demand],
+}
+
+fn search(
+    model: &Model,
+    layout: &Layout,
+    kernels: &KernelTable,
+    costs: &Costs,
+    axes: &[ColumnAxis],
+    demands: &[Demand],
+    considered: &mut u64,
+) -> Result<Vec<State>, Fault> {
+    let context = Context { model, layout, kernels, axes, demands };
+    let search = Search { model, layout, costs, axes, demands };
+    let mut beam = vec![State::new(layout)];
+    for (number, operation) in (0u32..).zip(&model.operations) {
+        let candidates = context.of(number)?;
+        let mut next = Vec::new();
+        for state in &beam {
+            for candidate in &candidates {
+                for first in search.firsts(state, candidate) {
+                    *considered += 1;
+                    next.extend(search.extended(state, candidate, first, operation.result));
+                }
+            }
+        }
+        beam = kept(next);
+    }
+    Ok(beam)
+}
+
+/// The cheapest that fit, then the smallest.
+fn kept(mut states: Vec<State>) -> Vec<State> {
+    states.sort_by_cached_key(|state| if state.fits() { (false, state.cost(), state.peak) } else { (true, state.peak, state.cost()) });
+    let smallest = states.iter().min_by_key(|state| (state.peak, state.cost())).cloned();
+    states.truncate(BEAM);
+    // One small plan stays whatever it costs, so that tight memory does not leave the beam empty-handed.
+    if let Some(smallest) = smallest.filter(|smallest| states.iter().all(|state| state.operations != smallest.operations)) {
+        states.push(smallest);
+    }
+    states
+}
+
+impl Search<'_> {
+    /// Start positions worth trying: the beginning, and behind the operation before while tiles are free.
+    fn firsts(&self, state: &State, candidate: &Candidate) -> Vec<u32> {
+        let mut firsts = vec![0];
+        if candidate.positions > 0 && candidate.positions < self.layout.tiles && state.next % self.layout.tiles != 0 {
+            firsts.push(state.next % self.layout.tiles);
+        }
+        firsts
+    }
+
+    /// The state after one more operation; none when the candidate does not go with what is kept.
+    fn extended(&self, state: &State, candidate: &Candidate, first: u32, result: ValueId) -> Option<State> {
+        if let OperationPlan::Attention(attention) = &candidate.plan {
+            let values = candidate.wanted.last()?.value;
+            let by_row = match state.homes.get(&values) {
+                Some(home) => home.orders.contains(&Order::ByRow),
+                None => !self.demands[values.index()].by_column,
+            };
+            if attention.values_transposed == by_row {
+                return None;
+            }
+        }
+        let mut next = state.clone();
+        let words = self.gather(&mut next, candidate, first);
+        if words > 0 {
+            next.phase(words, self.costs);
+        }
+        next.spend(first, candidate.positions, candidate.clocks);
+        if candidate.merge_words > 0 {
+            next.phase(candidate.merge_words, self.costs);
+            next.spend(first, candidate.positions, candidate.merge_clocks);
+        }
+        next.resident += candidate.resident_bytes;
+        let gathered = next.gathered.iter().filter(|(value, ..)| candidate.wanted.iter().any(|wanted| wanted.value == *value)).count();
+        let operands: u64 = if gathered > 0 { candidate.wanted.iter().map(|wanted| 2 * wanted.words).sum() } else { 0 };
+        let kept: u64 = candidate.wanted.iter().filter_map(|wanted| next.homes.get(&wanted.value)).map(|home| 2 * home.words).sum();
+        let alive = next.resident + operands + 2 * kept + candidate.working_bytes + candidate.result_bytes;
+        next.peak = next.peak.max(alive);
+        if candidate.positions > 0 {
+            next.next = first + candidate.positions;
+            next.homes.insert(result, self.home(&candidate.plan, first, result));
+        }
+        next.operations.push(placed(&candidate.plan, first));
+        Some(next)
+    }
+
+    /// Words of the busiest tile in the phase that brings what is not local; places inputs met for the first time.
+    fn gather(&self, state: &mut State, candidate: &Candidate, first: u32) -> u64 {
+        let (mut received, mut sent) = (0, 0);
+        for wanted in &candidate.wanted {
+            if !state.homes.contains_key(&wanted.value) && self.model.value(wanted.value).source == Source::Input {
+                self.place_input(state, wanted, first);
+            }
+            if !state.is_local(wanted, first) {
+                received += wanted.words;
+                sent += state.homes.get(&wanted.value).map_or(0, |home| home.words);
+                state.gathered.push((wanted.value, wanted.order, wanted.rows, wanted.columns, first));
+            }
+        }
+        received.max(sent)
+    }
+
+    /// Puts an input where its first reader wants it, or spread evenly when several positions want the same part.
+    fn place_input(&self, state: &mut State, wanted: &Wanted, first: u32) {
+        let demand = self.demands[wanted.value.index()];
+        let order = if demand.by_column { Order::ByColumn } else { Order::ByRow };
+        let unit = if order == Order::ByRow { PANEL } else { 1 };
+        let axis = self.axes[wanted.value.index()];
+        let (rows, columns) = if wanted.spread && wanted.order == order {
+            (wanted.rows, wanted.columns)
+        } else {
+            let columns = Cuts::new(axis.parts * axis.padded, wanted.columns.parts, wanted.columns.unit.max(PANEL));
+            (Cuts::new(wanted.rows.extent, self.layout.tiles / columns.parts, unit), columns)
+        };
+        let words = u64::from(rows.largest()) * u64::from(columns.largest()) / 2;
+        state.inputs.insert(wanted.value, InputPlan { value: wanted.value, order, rows, columns, first });
+        state.homes.insert(wanted.value, Home { orders: vec![order], grid: Some((rows, columns, first)), words });
+    }
+
+    fn home(&self, plan: &OperationPlan, first: u32, result: ValueId) -> Home {
+        let axis = self.axes[result.index()];
+        let width = axis.parts * axis.padded;
+        match plan {
+            OperationPlan::View => Home { orders: Vec::new(), grid: None, words: 0 },
+            OperationPlan::Product(product) => Home {
+                orders: product.forms.iter().map(|form| form.order()).collect(),
+                grid: Some((product.rows, product.columns, first)),
+                words: u64::from(product.rows.largest()) * u64::from(product.columns.largest()) / 2,
+            },
+            OperationPlan::Attention(attention) => {
+                let columns = Cuts::new(width, attention.heads.parts, width / attention.heads.extent);
+                let rows = attention.queries.largest().div_ceil(attention.keys.parts);
+                let is_grid = attention.keys.parts == 1 && (attention.heads.parts == 1 || attention.queries.parts == 1);
+                Home {
+                    orders: vec![Order::ByColumn],
+                    grid: is_grid.then_some((attention.queries, columns, first)),
+                    words: u64::from(rows) * u64::from(columns.largest()) / 2,
+                }
+            }
+        }
+    }
+}
+
+fn placed(plan: &OperationPlan, first: u32) -> OperationPlan {
+    match plan.clone() {
+        OperationPlan::View => OperationPlan::View,
+        OperationPlan::Product(product) => OperationPlan::Product(crate::plan::ProductPlan { first, ..product }),
+        OperationPlan::Attention(attention) => OperationPlan::Attention(crate::plan::AttentionPlan { first, ..attention }),
+    }
+}
+
+/// Prices whole plans exactly and keeps the best that fit.
+fn judge(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, plans: Vec<Plan>) -> Result<Vec<Finalist>, Fault> {
+    let most = if layout.tiles > 256 { EXPANDED / 2 } else { EXPANDED };
+    let mut judged: Vec<Finalist> = Vec::new();
+    let mut smallest: Option<Peaks> = None;
+    let mut refused = None;
+    for (index, plan) in plans.into_iter().enumerate() {
+        let enough = index >= most && !judged.is_empty();
+        if enough {
+            break;
+        }
+        match judged_plan(model, layout, kernels, costs, plan) {
+            Ok(Judged::Fits(finalist)) => judged.push(finalist),
+            Ok(Judged::TooLarge(peaks)) => {
+                let is_smaller = smallest.as_ref().is_none_or(|known| peaks.total < known.total);
+                smallest = if is_smaller { Some(peaks) } else { smallest };
+            }
+            Err(fault) => refused = Some(fault),
+        }
+    }
+    judged.sort_by(|a, b| (a.estimated_cycles, &a.plan).cmp(&(b.estimated_cycles, &b.plan)));
+    judged.dedup_by(|a, b| a.plan == b.plan);
+    judged.truncate(layout.finalists as usize);
+    match (judged.is_empty(), smallest, refused) {
+        (false, ..) => Ok(judged),
+        (true, Some(peaks), _) => Err(does_not_fit(&peaks)),
+        (true, None, Some(fault)) => Err(fault),
+        (true, None, None) => Err(does_not_fit(&Peaks::default())),
+    }
+}
+
+fn does_not_fit(peaks: &Peaks) -> Fault {
+    Fault::DoesNotFit {
+        total_bytes: peaks.total,
+        total_capacity: MEMORY - RESERVED,
+        interleaved_bytes: peaks.interleaved,
+        interleaved_capacity: INTERLEAVED,
+        largest_bytes: peaks.largest,
+        largest: peaks.largest_name.clone(),
+    }
+}
+
+enum Judged {
+    Fits(Finalist),
+    TooLarge(Peaks),
+}
+
+/// Expands a plan; one that does not fit is tried again with its stationary operands anywhere.
+fn judged_plan(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, plan: Plan) -> Result<Judged, Fault> {
+    let mut program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
+    let mut plan = plan;
+    let mut peak = peaks(&program);
+    if !peak.fit() && layout.weights_memory == WeightsMemory::Auto {
+        plan = anywhere(plan);
+        program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
+        peak = peaks(&program);
+    }
+    if !peak.fit() {
+        return Ok(Judged::TooLarge(peak));
+    }
+    let clocks = modelled(&program, kernels, costs)?;
+    Ok(Judged::Fits(Finalist {
+        active_tiles: active_tiles(&plan),
+        plan,
+        estimated_cycles: clocks.total,
+        estimated_exchange_cycles: clocks.exchange,
+        peaks: peak,
+    }))
+}
+
+fn anywhere(mut plan: Plan) -> Plan {
+    for operation in &mut plan.operations {
+        match operation {
+            OperationPlan::View => {}
+            OperationPlan::Product(product) => product.interleaved = false,
+            OperationPlan::Attention(attention) => attention.interleaved = false,
+        }
+    }
+    plan
+}
+
+fn active_tiles(plan: &Plan) -> Vec<u32> {
+    let positions = |operation: &OperationPlan| match operation {
+        OperationPlan::View => 0,
+        OperationPlan::Product(product) => product.rows.parts * product.columns.parts,
+        OperationPlan::Attention(attention) => attention.heads.parts * attention.queries.parts * attention.keys.parts,
+    };
+    plan.operations.iter().map(positions).collect()
+}

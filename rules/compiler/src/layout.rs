@@ -1,0 +1,190 @@
+//! What a user may fix about the layout of a program; every field is `"auto"` unless set.
+//!
+//! In: the table `layout` of a program target. Out: a [`Layout`]; [`Layout::check`] lists what holds of it. The choice of
+//! `"auto"` fields is made by the planner, with [`partials_for`] for the width of partial sums.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use ipu21::tile;
+use serde::{Deserialize, Serialize};
+
+/// Width of the partial sums between blocks of sixteen inner channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartialsChoice {
+    /// The fastest whose predicted error fits [`Layout::accuracy`].
+    #[default]
+    Auto,
+    /// Always f16.
+    F16,
+    /// Always f32.
+    F32,
+}
+
+/// Where the stationary operand of a product lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeightsMemory {
+    /// Interleaved unless that does not fit.
+    #[default]
+    Auto,
+    /// Anywhere, 8 bytes a clock.
+    Standard,
+    /// Region 1, 16 bytes a clock.
+    Interleaved,
+}
+
+/// How the grid of one operation is cut; what is not set is chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GridChoice {
+    /// `matmul`: parts of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rows: Option<u32>,
+    /// `matmul`: parts of the columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<u32>,
+    /// `attention`: groups of heads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heads: Option<u32>,
+    /// `attention`: groups of queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queries: Option<u32>,
+    /// `attention`: groups of keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<u32>,
+}
+
+/// The layout fields of a program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Layout {
+    /// Tiles that may compute, 1..=1472: logical ids from 0.
+    pub tiles: u32,
+    /// Width of partial sums.
+    #[serde(default)]
+    pub partials: PartialsChoice,
+    /// Largest absolute error wanted of results with variance 1; decides [`PartialsChoice::Auto`].
+    #[serde(default = "default_accuracy")]
+    pub accuracy: f64,
+    /// Where stationary operands lie.
+    #[serde(default)]
+    pub weights_memory: WeightsMemory,
+    /// Name of a tile mapping, or `auto`.
+    #[serde(default = "auto")]
+    pub mapping: String,
+    /// Plans kept for scheduling, 1..=16.
+    #[serde(default = "default_finalists")]
+    pub finalists: u32,
+    /// Grids of operations, by operation name.
+    #[serde(default)]
+    pub grids: BTreeMap<String, GridChoice>,
+}
+
+fn default_accuracy() -> f64 {
+    3e-3
+}
+
+fn auto() -> String {
+    "auto".to_owned()
+}
+
+fn default_finalists() -> u32 {
+    4
+}
+
+impl Layout {
+    /// Everything `auto` on this many tiles.
+    #[must_use]
+    pub fn on(tiles: u32) -> Self {
+        Self {
+            tiles,
+            partials: PartialsChoice::Auto,
+            accuracy: default_accuracy(),
+            weights_memory: WeightsMemory::Auto,
+            mapping: auto(),
+            finalists: default_finalists(),
+            grids: BTreeMap::new(),
+        }
+    }
+
+    /// Ranges of the fields that do not depend on a model.
+    ///
+    /// # Errors
+    /// Every field out of range.
+    pub fn check(&self) -> Result<(), Vec<Fault>> {
+        let tiles = u32::try_from(tile::COUNT).unwrap_or(u32::MAX);
+        let mut faults = Vec::new();
+        let mut range = |field: &str, found: u32, maximum: u32| {
+            if !(1..=maximum).contains(&found) {
+                faults.push(Fault { field: field.to_owned(), expected: format!("1 to {maximum}"), found: found.to_string() });
+            }
+        };
+        range("tiles", self.tiles, tiles);
+        range("finalists", self.finalists, 16);
+        for (name, grid) in &self.grids {
+            let parts = [("rows", grid.rows), ("columns", grid.columns), ("heads", grid.heads), ("queries", grid.queries), ("keys", grid.keys)];
+            for (field, parts) in parts {
+                if let Some(parts) = parts {
+                    range(&format!("grids.{name}.{field}"), parts, self.tiles.max(1));
+                }
+            }
+        }
+        if !(self.accuracy.is_finite() && self.accuracy > 0.0) {
+            faults.push(Fault { field: "accuracy".to_owned(), expected: "a number above 0".to_owned(), found: self.accuracy.to_string() });
+        }
+        if faults.is_empty() { Ok(()) } else { Err(faults) }
+    }
+}
+
+/// A layout field out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Path of the field inside `layout`.
+    pub field: String,
+    /// What is possible.
+    pub expected: String,
+    /// What was found.
+    pub found: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "layout.{}: expected {}, found {}", self.field, self.expected, self.found)
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// Width of partial sums, decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Partials {
+    /// Rounded to f16 once per sixteen inner channels.
+    F16,
+    /// Exact in f32, rounded once at the end.
+    F32,
+}
+
+/// Predicted rms error of a chain of one block of sixteen channels, results of variance 1. The error of an f16 chain
+/// grows with the square root of its blocks (0.9e-3 at 32, 1.2e-3 at 64, 2.2e-3 at 256: kernel-budget 1).
+const CHAIN_RMS: f64 = 0.16e-3;
+/// Largest of some ten thousand errors over their rms.
+const MAXIMUM_OVER_RMS: f64 = 4.5;
+
+/// Predicted largest absolute error of a chain of `blocks` blocks with f16 partial sums, results of variance 1.
+#[must_use]
+pub fn predicted_error(blocks: u32) -> f64 {
+    MAXIMUM_OVER_RMS * CHAIN_RMS * f64::from(blocks).sqrt()
+}
+
+/// The width of partial sums for a chain of `blocks` blocks of sixteen channels.
+#[must_use]
+pub fn partials_for(layout: &Layout, blocks: u32) -> Partials {
+    match layout.partials {
+        PartialsChoice::F16 => Partials::F16,
+        PartialsChoice::F32 => Partials::F32,
+        PartialsChoice::Auto if predicted_error(blocks) <= layout.accuracy => Partials::F16,
+        PartialsChoice::Auto => Partials::F32,
+    }
+}
