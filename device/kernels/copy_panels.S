@@ -6,6 +6,8 @@
 #   by words     worker w moves the words w, w + 6, ... of every run; pointers jump from run to run by
 #                their stride codes when the distances fit into 10 bits, else they are packed anew
 #   by runs      worker w moves the runs w, w + 6, ... when the runs are short
+#
+# Measured, complete calls: 5 runs of 2,944 bytes with gaps 2,090 clocks, dense 1,972; 5 runs of 384 bytes 485.
 
         .if     BYTES == SRC_PANEL && BYTES == DST_PANEL
         .equ    RUNS, 1

@@ -20,6 +20,9 @@
 #            A word is stored 11 calls after it was loaded and must be stored before the next block loads it, 4n calls
 #            later: n >= 3. Up to 24 rows (n = 3 or 4) workers with one row less repeat their last row, which loads and
 #            stores the same values again.
+#
+# Measured, complete calls, clocks, coefficients in region 1 (WMEM=1): 80 inner channels, 80 channels: 12 rows 3,421, 16 rows 3,775, 92 rows
+# 11,601, 96 rows 11,701; 80 inner channels, 96 channels: 12 rows 4,074, 92 rows 13,878 (about 451 a block of 92 rows), 96 rows 13,998.
 
         .equ    N, ROWS/6
         .equ    EXTRA, ROWS-6*N

@@ -10,6 +10,8 @@
 # The forms with f32 partial sums have 8 channels, so a group is two halves, each a chain of KB blocks: begin, middle, ..., last,
 # finish. Within a chain nothing is drained; gemm.S explains the two schemes, ring and stream. Finish returns the last row, then
 # rounds the half's sums into `out`.
+#
+# Measured, complete calls, clocks, WMEM=1, 80 inner channels: 80 channels: 12 rows 6,407, 92 rows 26,801; 96 channels: 92 rows 32,121.
 
         .equ    N, ROWS/6
         .equ    EXTRA, ROWS-6*N

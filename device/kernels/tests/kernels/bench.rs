@@ -71,8 +71,7 @@ impl Call {
         let segments: Vec<Segment> = memory.into_iter().map(|(address, bytes)| segment(address, bytes)).collect();
         let mut tile = SingleTile::new(&Parameters::shipped(), 1);
         tile.load(&segments).unwrap_or_else(|fault| panic!("{}: {fault}", self.kernel));
-        let clocks =
-            tile.run_call(entry, ARGUMENTS).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines)).clocks;
+        let clocks = tile.run_call(entry, ARGUMENTS).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines)).clocks;
         Outcome { tile, clocks }
     }
 }
