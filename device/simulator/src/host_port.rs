@@ -12,7 +12,6 @@ use crate::tile::{State, Tile};
 const XREQ: u32 = 0;
 const WRITE_SHORT: u32 = 4;
 const WRITE_LONG: u32 = 5;
-const READ_SHORT: u32 = 6;
 const READ_LONG: u32 = 7;
 /// Largest payload of a write, bytes: one `send`.
 const WRITE_MAX: u32 = 256;
@@ -21,11 +20,14 @@ const WRITE_MAX: u32 = 256;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PacketStream {
     words: Vec<u32>,
+    /// The tile had arrived by `sync 15` when it sent the last of them.
+    by_master: bool,
 }
 
 impl PacketStream {
-    /// Appends words.
-    pub(crate) fn push(&mut self, words: &[u32]) {
+    /// Appends words of a tile that arrived by `sync 15` or not.
+    pub(crate) fn push(&mut self, words: &[u32], by_master: bool) {
+        self.by_master = by_master;
         self.words.extend_from_slice(words);
     }
 
@@ -151,7 +153,7 @@ impl HostPort {
         if owner.id.group_owner() != owner.id {
             return malformed("only the owner of a group announces");
         }
-        if !owner.master {
+        if !owner.host_words.by_master {
             return malformed("the owner did not arrive by sync 15");
         }
         if word0 >> 24 != 0 || word1 >> 22 != 0 {

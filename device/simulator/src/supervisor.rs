@@ -471,7 +471,7 @@ impl Tile {
         if self.host_words.payload_expected() {
             self.host_payload_until = self.clock + HOST_PAYLOAD_CLOCKS;
         }
-        self.host_words.push(&words);
+        self.host_words.push(&words, self.master);
         Ok(())
     }
 }

@@ -1,0 +1,139 @@
+//! Rates of the simulator: a matrix loop, a copy loop, an exchange phase. Throughput is in bundles, or in words.
+
+use std::sync::Arc;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use ipu21::isa::{self, FormId};
+use ipu21::parameters::Parameters;
+use ipu21::tile::PhysTile;
+use simulator::{Chip, ChipOptions, Segment, SingleTile, Stop};
+
+const CODE: u32 = 0x4c100;
+const PASSES: u32 = 4000;
+
+fn encoded(id: &str, operands: &[u32], coissue: bool) -> u32 {
+    isa::encode(FormId::named(id).expect(id), operands, coissue).expect(id).word()
+}
+
+fn word(id: &str, operands: &[u32]) -> u32 {
+    encoded(id, operands, false)
+}
+
+fn segment(address: u32, words: &[u32]) -> Segment {
+    let data: Arc<[u8]> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    Segment { address, memory_bytes: data.len() as u32, data }
+}
+
+fn zeros(address: u32, bytes: u32) -> Segment {
+    Segment { address, data: Arc::from([]), memory_bytes: bytes }
+}
+
+/// A kernel whose workers set pointers, then repeat `body` (bundles) `PASSES` times.
+fn kernel(body: &[u32]) -> Vec<Segment> {
+    let worker = CODE + 0x40;
+    let supervisor = [
+        word("setzi.m_zi20", &[1, worker]),
+        word("setzi.m_zi20", &[2, 7]),
+        word("put.zi8_m", &[2, 2]),
+        word("runall.mm_zi16", &[1, 15, 0]),
+        word("sync.zi4", &[2]),
+        word("br.m", &[10]),
+    ];
+    let mut code = vec![
+        word("setzi.m_zi20", &[5, 0x60000]),
+        word("setzi.m_zi20", &[6, 0x64000]),
+        word("setzi.m_zi20", &[7, 0x80008]),
+        word("tapack.p_mmm", &[2, 5, 6, 7]),
+        word("setzi.m_zi20", &[4, 0]),
+        word("setzi.a_zi20", &[0, 0]),
+        word("setzi.a_zi20", &[1, 0]),
+        word("setzi.a_zi20", &[2, 0]),
+        word("setzi.a_zi20", &[3, 0]),
+        word("setzi.a_zi20", &[4, 0x3]),
+        word("setzi.a_zi20", &[5, 0]),
+        word("setzi.a_zi20", &[6, 8]),
+        word("uput.zi8_a", &[1, 6]),
+        word("setzi.m_zi20", &[8, PASSES]),
+        isa::NOP,
+        word("rpt.m_zi8", &[8, body.len() as u32 / 2 - 1]),
+    ];
+    code.extend_from_slice(body);
+    code.push(word("exitz.m", &[15]));
+    vec![segment(CODE, &supervisor), segment(worker, &code), zeros(0x60000, 0x8000), zeros(0x80000, 0x8000)]
+}
+
+/// All strides 0: code 1 with a zero stride register keeps the addresses in place.
+fn matrix_body() -> Vec<u32> {
+    (0..4)
+        .flat_map(|phase| {
+            [
+                encoded("ld2xst64pace", &[0, 4, 2, 4, 0b01_01_01], true),
+                encoded("f16v4hihov4amp.ppp_ef6", &[6, 0, 2, phase], true),
+            ]
+        })
+        .collect()
+}
+
+fn copy_body() -> Vec<u32> {
+    vec![encoded("ldst64pace", &[0, 0, 2, 4, 0b01_01], true), isa::FNOP | isa::COISSUE]
+}
+
+fn calls(criterion: &mut Criterion) {
+    for (name, body) in [("matrix", matrix_body()), ("copy", copy_body())] {
+        let parameters = Parameters::shipped();
+        let mut tile = SingleTile::new(&parameters, 1);
+        tile.load(&kernel(&body)).expect("the kernel fits");
+        let bundles = tile.run_call(CODE, 0).expect("the kernel runs").worker_turns;
+        let mut group = criterion.benchmark_group("bundles");
+        group.sample_size(10).throughput(Throughput::Elements(bundles));
+        group.bench_function(name, |bencher| bencher.iter(|| tile.run_call(CODE, 0)));
+        group.finish();
+    }
+}
+
+/// Every tile of one half of the chip sends 4096 words to one of the other half.
+fn exchange_chip(parameters: &Arc<Parameters>) -> Chip {
+    let options = ChipOptions { seed: 1, threads: 2, clock_limit: 1 << 40 };
+    let mut chip = Chip::new(parameters.clone(), options);
+    let pairs = 1472 / 2;
+    for (index, tile) in PhysTile::all().enumerate() {
+        let partner = PhysTile::all().nth((index + pairs) % 1472).expect("there are 1472 tiles");
+        let mut code = vec![word("sync.zi4", &[3])];
+        if index < pairs {
+            code.extend([0x40a0_0000 | 199, 0x7fec_0003, 0x7000_0003 | (4031 & 63) << 21 | (4031 >> 6) << 14]);
+        } else {
+            let offset = ipu21::route::route(partner, tile).offset;
+            let select = (200 + offset + 1) as u32;
+            let pointer = 52 + 2 * u32::from(tile.row());
+            code.extend([
+                0x6400_0000 | (select - 1) << 14 | u32::from(partner.get()),
+                0x6000_0000 | (pointer - 1) << 19 | 0x70000 / 4,
+                0x6400_0000 | (4095 - pointer) << 14 | 0x640,
+                0x40a0_0000 | (pointer + 10),
+            ]);
+        }
+        let at = 0x4c010 + 4 * code.len() as u32;
+        code.push(word("bri.zi19", &[at / 4]));
+        chip.load(tile, &[segment(0x4c010, &code), zeros(0x60000, 0x8000)]).expect("the code fits");
+    }
+    chip.start();
+    chip
+}
+
+fn exchange(criterion: &mut Criterion) {
+    let parameters = Arc::new(Parameters::shipped());
+    assert_eq!(exchange_chip(&parameters).run(), Stop::Finished);
+    let mut group = criterion.benchmark_group("words");
+    group.sample_size(10).throughput(Throughput::Elements(736 * 4096));
+    group.bench_function("exchange", |bencher| {
+        bencher.iter_batched(
+            || exchange_chip(&parameters),
+            |mut chip| chip.run(),
+            criterion::BatchSize::PerIteration,
+        );
+    });
+    group.finish();
+}
+
+criterion_group!(benches, calls, exchange);
+criterion_main!(benches);

@@ -1,0 +1,283 @@
+//! Rows of exchange phases word by word: what arrives, when rows end, and what goes wrong when a tile is late.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use ipu21::tile::PhysTile;
+use simulator::{Cause, Chip, ReceiveError, Segment, Stop};
+use support::{ENTRY, ROW, bystander, call, chip, load_all, program, segment, word};
+
+struct Message {
+    source: u16,
+    items: u32,
+    address: u32,
+    destinations: Vec<(u16, u32)>,
+}
+
+struct Case {
+    name: String,
+    messages: Vec<Message>,
+    rows: Vec<(u16, u64, Vec<u32>)>,
+    bases: BTreeMap<u16, u32>,
+}
+
+fn number(table: &toml::Table, key: &str) -> u32 {
+    table[key].as_integer().unwrap() as u32
+}
+
+fn tables<'a>(table: &'a toml::Table, key: &str) -> Vec<&'a toml::Table> {
+    table.get(key).map_or(Vec::new(), |v| v.as_array().unwrap().iter().map(|t| t.as_table().unwrap()).collect())
+}
+
+fn cases() -> Vec<Case> {
+    let text = include_str!("data/rows.toml");
+    let file: toml::Table = text.parse().unwrap();
+    let single = |case: &&toml::Table| tables(case, "message").iter().all(|m| number(m, "width") == 32);
+    tables(&file, "case").into_iter().filter(single).map(case).collect()
+}
+
+fn case(table: &toml::Table) -> Case {
+    let message = |m: &toml::Table| Message {
+        source: number(m, "src_physical") as u16,
+        items: number(m, "items"),
+        address: number(m, "src_addr"),
+        destinations: tables(m, "dst").iter().map(|d| (number(d, "physical") as u16, number(d, "addr"))).collect(),
+    };
+    let row = |r: &toml::Table| {
+        let words = r["words"].as_array().unwrap().iter().map(|w| w.as_integer().unwrap() as u32).collect();
+        (number(r, "physical") as u16, u64::from(number(r, "horizon")), words)
+    };
+    let logical_base = |b: &toml::Table| (number(b, "tile") as u16, number(b, "addr"));
+    let bases: BTreeMap<u16, u32> = tables(table, "row_base").into_iter().map(logical_base).collect();
+    let physical = |tile: u16| ipu21::tile::TileId::new(tile).unwrap().physical().get();
+    Case {
+        name: table["name"].as_str().unwrap().to_owned(),
+        messages: tables(table, "message").into_iter().map(message).collect(),
+        rows: tables(table, "row").into_iter().map(row).collect(),
+        bases: bases.into_iter().map(|(tile, base)| (physical(tile), base)).collect(),
+    }
+}
+
+/// The word at an address of a source before the phase.
+fn content(tile: u16, address: u32) -> u32 {
+    u32::from(tile) << 20 ^ address
+}
+
+/// Segments of a tile with this row; `nops` are put between barrier and call.
+fn participant(case: &Case, tile: u16, row: &[u32], nops: usize) -> Vec<Segment> {
+    let base = case.bases.get(&tile).copied().unwrap_or(ROW);
+    let mut code = vec![word("sync.zi4", &[3])];
+    code.extend(vec![ipu21::isa::NOP; nops]);
+    code.push(call(base));
+    let mut segments = vec![program(code), segment(base, row)];
+    let received = |address: u32| {
+        case.messages.iter().any(|m| {
+            m.destinations.iter().any(|&(d, at)| d == tile && address >= at && address < at + 4 * m.items)
+        })
+    };
+    for message in case.messages.iter().filter(|m| m.source == tile && !received(m.address)) {
+        let words: Vec<u32> = (0..message.items).map(|i| content(tile, message.address + 4 * i)).collect();
+        segments.push(segment(message.address, &words));
+    }
+    segments
+}
+
+fn loaded(case: &Case, threads: usize, late: Option<u16>) -> Chip {
+    let mut chip = chip(threads);
+    let busy: Vec<(PhysTile, Vec<Segment>)> = case
+        .rows
+        .iter()
+        .map(|(tile, _, row)| {
+            let nops = usize::from(late == Some(*tile));
+            (PhysTile::new(*tile).unwrap(), participant(case, *tile, row, nops))
+        })
+        .collect();
+    load_all(&mut chip, &busy, &bystander());
+    for (tile, ..) in &case.rows {
+        chip.watch(PhysTile::new(*tile).unwrap(), ENTRY + 4);
+        chip.watch(PhysTile::new(*tile).unwrap(), ENTRY + 8);
+    }
+    chip.start();
+    chip
+}
+
+#[test]
+fn every_word_of_every_row_lands_where_and_when_the_schedule_says() {
+    for case in cases() {
+        let mut chip = loaded(&case, 1, None);
+        assert_eq!(chip.run(), Stop::Finished, "{}", case.name);
+        for message in &case.messages {
+            for &(destination, address) in &message.destinations {
+                let id = PhysTile::new(destination).unwrap();
+                let bytes = chip.read_memory(id, address, 4 * message.items).unwrap();
+                let origin = origin_of(&case, message);
+                for (i, found) in bytes.chunks_exact(4).enumerate() {
+                    let wanted = content(origin.0, origin.1 + 4 * i as u32).to_le_bytes();
+                    assert_eq!(found, wanted, "{} tile {destination} word {i}", case.name);
+                }
+            }
+        }
+        check_horizons(&case, &chip);
+    }
+}
+
+/// Where the words of a message come from in the end: relays follow the message that filled them.
+fn origin_of(case: &Case, message: &Message) -> (u16, u32) {
+    let filled = case.messages.iter().find(|m| {
+        m.destinations.iter().any(|&(tile, address)| tile == message.source && address == message.address)
+    });
+    filled.map_or((message.source, message.address), |m| origin_of(case, m))
+}
+
+/// From the call's issue to behind the row's return: 6 clocks of call, the horizon, 6 of return.
+fn check_horizons(case: &Case, chip: &Chip) {
+    for (tile, horizon, _) in &case.rows {
+        let id = PhysTile::new(*tile).unwrap();
+        let hits: Vec<_> = chip.watched().into_iter().filter(|hit| hit.tile == id).collect();
+        assert_eq!(hits.len(), 2, "{}", case.name);
+        assert_eq!(hits[1].clock - hits[0].clock, horizon + 12, "{} tile {tile}", case.name);
+    }
+}
+
+#[test]
+fn a_tile_that_enters_its_row_one_clock_late_does_not_pass_unnoticed() {
+    for case in cases() {
+        for (tile, ..) in &case.rows {
+            let mut chip = loaded(&case, 1, Some(*tile));
+            match chip.run() {
+                Stop::Fault(fault) => {
+                    assert!(
+                        matches!(fault.cause, Cause::NothingSent { .. } | Cause::NoPointer { .. } | Cause::Receive { .. }),
+                        "{}: {fault}",
+                        case.name
+                    );
+                }
+                stop => assert!(wrong_words(&case, &chip), "{}: tile {tile} {stop:?}", case.name),
+            }
+        }
+    }
+}
+
+fn wrong_words(case: &Case, chip: &Chip) -> bool {
+    case.messages.iter().any(|message| {
+        let origin = origin_of(case, message);
+        message.destinations.iter().any(|&(destination, address)| {
+            let id = PhysTile::new(destination).unwrap();
+            let Ok(bytes) = chip.read_memory(id, address, 4 * message.items) else { return true };
+            bytes
+                .chunks_exact(4)
+                .enumerate()
+                .any(|(i, found)| found != content(origin.0, origin.1 + 4 * i as u32).to_le_bytes())
+        })
+    })
+}
+
+#[test]
+fn threads_change_nothing() {
+    let names = ["multicast-near-far", "relay-in-one-phase", "full-duplex-merged"];
+    for case in cases().into_iter().filter(|case| names.contains(&case.name.as_str())) {
+        let run = |threads| {
+            let mut chip = loaded(&case, threads, None);
+            let stop = chip.run();
+            let memory: Vec<Vec<u8>> = case
+                .rows
+                .iter()
+                .map(|(tile, ..)| chip.read_raw(PhysTile::new(*tile).unwrap(), 0x4c000, 0x9c000).unwrap())
+                .collect();
+            let clocks: Vec<u64> = PhysTile::all().map(|tile| chip.clock(tile)).collect();
+            (stop, memory, clocks, chip.watched())
+        };
+        assert!(run(1) == run(2), "{}", case.name);
+    }
+}
+
+/// Two tiles: 0 sends words to 53, built from the route times of machine.md c.5.
+fn pair_case(items: u32, source: u32, target: u32, base: u32) -> Case {
+    let (mut sender, mut receiver) = (vec![0x40a0_0016], Vec::new());
+    let first = items.min(64);
+    sender.push(0x7800_0003 | (first - 1) << 21 | source / 4 << 3);
+    if items > 64 {
+        let rest = items - 65;
+        sender.push(0x7000_0003 | (rest & 63) << 21 | (rest >> 6) << 14);
+    }
+    receiver.push(0x6400_0000);
+    let (neutral, pointer) = (1 + items, 53);
+    let pic = |events: u32| 0x6000_0000 | (events - 1) << 19 | target / 4;
+    let xpic = |events: u32| 0x6400_0000 | (events - 1) << 14 | 0x640;
+    if neutral < pointer {
+        receiver.extend([xpic(items), pic(pointer - neutral), 0x40a0_0000 | (items + 4)]);
+    } else if neutral > pointer {
+        receiver.extend([pic(52), xpic(neutral - pointer), 0x40a0_0000 | (pointer + items + 4 - neutral)]);
+    } else {
+        panic!("coincident controls are not needed here");
+    }
+    sender.push(0x43a0_0000);
+    receiver.push(0x43a0_0000);
+    Case {
+        name: format!("pair of {items}"),
+        messages: vec![Message { source: 0, items, address: source, destinations: vec![(53, target)] }],
+        rows: vec![(0, u64::from(23 + items), sender), (53, u64::from(53 + items + 5), receiver)],
+        bases: BTreeMap::from([(0, base), (53, ROW)]),
+    }
+}
+
+#[test]
+fn longer_messages_take_one_clock_more_a_word_within_the_sampling_grain() {
+    let measured = [(1u32, 204i64), (64, 270), (65, 270), (1024, 1230), (4148, 4350)];
+    let clocks: Vec<(i64, i64)> = measured
+        .iter()
+        .map(|&(items, seen)| {
+            let case = pair_case(items, 0x60000, 0x64000, ROW);
+            let mut chip = loaded(&case, 1, None);
+            assert_eq!(chip.run(), Stop::Finished);
+            let hits: Vec<_> = chip.watched().into_iter().filter(|h| h.tile.get() == 0).collect();
+            ((hits[1].clock - hits[0].clock) as i64, seen)
+        })
+        .collect();
+    for pair in clocks.windows(2) {
+        let (simulated, seen) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
+        assert!((simulated - seen).abs() <= 6, "{simulated} against {seen}");
+    }
+}
+
+fn fault_of(case: &Case) -> Cause {
+    match loaded(case, 1, None).run() {
+        Stop::Fault(fault) => fault.cause,
+        stop => panic!("{}: {stop:?}", case.name),
+    }
+}
+
+#[test]
+fn a_row_in_the_unit_it_sends_from_is_a_conflict() {
+    let cause = fault_of(&pair_case(3, 0x60000, 0x64000, 0x60100));
+    assert!(matches!(cause, Cause::SendFetchConflict { address: 0x60000, .. }), "{cause}");
+}
+
+#[test]
+fn a_row_in_the_unit_it_receives_into_is_a_clash_with_the_fetch() {
+    let cause = fault_of(&pair_case(3, 0x60000, ROW + 0x400, 0x54000));
+    assert!(matches!(cause, Cause::Receive { error: ReceiveError::ClashFetch, .. }), "{cause}");
+}
+
+#[test]
+fn words_nobody_wrote_are_not_sent() {
+    let mut case = pair_case(3, 0x60000, 0x64000, ROW);
+    case.messages[0].items = 2;
+    assert_eq!(fault_of(&case), Cause::PoisonSent { address: 0x60008 });
+}
+
+#[test]
+fn a_receiver_that_listens_too_long_stores_what_nobody_sent() {
+    let mut case = pair_case(3, 0x60000, 0x64000, ROW);
+    case.rows[1].2[1] += 1 << 14;
+    case.rows[1].2[2] -= 1 << 19;
+    assert!(matches!(fault_of(&case), Cause::NothingSent { source: 0, .. }));
+}
+
+#[test]
+fn a_send_in_the_wrong_direction_is_not_seen() {
+    let mut case = pair_case(3, 0x60000, 0x64000, ROW);
+    case.rows[0].2[1] = case.rows[0].2[1] & !7 | 2;
+    assert!(matches!(fault_of(&case), Cause::NothingSent { source: 0, .. }));
+}
