@@ -35,7 +35,9 @@ fn line(words: &[u32], address: u32) -> (usize, String) {
         return (usize::from(first.words), instruction(&first));
     }
     match words.get(1..).and_then(isa::decode) {
-        Some(second) if second.coissue && second.words == 1 && address.is_multiple_of(8) => (2, format!("{{ {} ; {} }}", instruction(&first), instruction(&second))),
+        Some(second) if second.coissue && second.words == 1 && address.is_multiple_of(8) => {
+            (2, format!("{{ {} ; {} }}", instruction(&first), instruction(&second)))
+        }
         _ => plain(),
     }
 }

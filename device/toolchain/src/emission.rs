@@ -3,9 +3,9 @@
 use ipu21::isa::{self, Class, FormId, Lane, form};
 use ipu21::relocation::Relocation;
 
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, Value};
-use crate::instruction::{Fixup, Word};
+use crate::instruction::{Fixup, Instruction, Word};
 use crate::layout::{Content, Item, Layout, key_of};
 use crate::object::{Object, RelocationEntry};
 
@@ -52,7 +52,7 @@ impl Emission<'_> {
         }
     }
 
-    fn instructions(&mut self, item: &Item, members: &[crate::instruction::Instruction]) {
+    fn instructions(&mut self, item: &Item, members: &[Instruction]) {
         let lookup = |name: &str| lookup(self.layout, name);
         let encoded: Vec<_> = members.iter().map(|member| member.encode(item.mode, members.len() > 1, &lookup)).collect();
         let mut words = Vec::new();
@@ -69,8 +69,9 @@ impl Emission<'_> {
             self.faults.extend(overlap_fault(item, main, aux));
         }
         for word in &words {
-            let offset = self.object.text.len() as u32;
-            self.object.relocations.extend(word.fixup.as_ref().map(|fixup| entry(offset, fixup)));
+            if let Some(fixup) = &word.fixup {
+                self.relocate(&word.at, self.object.text.len() as u32, fixup);
+            }
             word.words.iter().for_each(|word| self.object.text.extend(word.to_le_bytes()));
         }
         self.executed.push(Executed { offset: item.offset, words });
@@ -86,10 +87,18 @@ impl Emission<'_> {
                 self.object.text.extend(&number.to_le_bytes()[..bytes as usize]);
             }
             Ok(Value { symbol: Some(symbol), number }) => {
-                self.object.relocations.push(entry(item.offset, &Fixup { kind: relocation, symbol, addend: number }));
+                self.relocate(&item.at, item.offset, &Fixup { kind: relocation, symbol, addend: number });
             }
             Err(fault) => self.faults.push(item.at.fault(fault.column.saturating_sub(1) as usize, fault.message)),
         }
+    }
+
+    fn relocate(&mut self, at: &Place, offset: u32, fixup: &Fixup) {
+        if i32::try_from(fixup.addend).is_err() {
+            self.faults.push(at.fault(0, format!("expected a distance from a symbol of at most 32 bits, found {}", fixup.addend)));
+        }
+        let symbol = (!fixup.symbol.is_empty()).then(|| fixup.symbol.clone());
+        self.object.relocations.push(RelocationEntry { offset, kind: fixup.kind, symbol, addend: fixup.addend });
     }
 
     fn export(&mut self) {
@@ -114,14 +123,10 @@ fn lookup(layout: &Layout, name: &str) -> Option<Value> {
     own.or_else(|| (!is_local).then(|| Value { symbol: Some(name.to_owned()), number: 0 }))
 }
 
-fn entry(offset: u32, fixup: &Fixup) -> RelocationEntry {
-    let symbol = (!fixup.symbol.is_empty()).then(|| fixup.symbol.clone());
-    RelocationEntry { offset, kind: fixup.kind, symbol, addend: fixup.addend }
-}
-
 /// Both members of a bundle write the same register: not allowed, not even for the zero registers.
 fn overlap_fault(item: &Item, main: &Word, aux: &Word) -> Option<Diagnostic> {
-    let (lane, register) = main.written.iter().find(|register| aux.written.contains(register))?;
+    let lanes_differ = isa::form(main.form).lane != isa::form(aux.form).lane;
+    let (lane, register) = main.written.iter().find(|register| lanes_differ && aux.written.contains(register))?;
     let file = if *lane == Lane::Main { 'm' } else { 'a' };
     Some(item.at.fault(0, format!("both instructions of this bundle write `${file}{register}`")))
 }
@@ -133,6 +138,10 @@ fn repeat_faults(executed: &[Executed]) -> Vec<Diagnostic> {
         let Some((rpt, bundles)) = item.words.iter().find_map(|word| bundles_of(word).map(|bundles| (word, bundles))) else { continue };
         let start = item.offset + 4 * item.words.len() as u32;
         if !start.is_multiple_of(8) {
+            if executed.get(index + 1).is_some_and(|next| next.words.len() == 2) {
+                // The bundle itself was reported as misplaced.
+                continue;
+            }
             let message = format!("the body of `rpt` must start at a multiple of 8, found offset {start:#x}; put a `nop` before `rpt`");
             faults.push(rpt.at.fault(0, message));
             continue;

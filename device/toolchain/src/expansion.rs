@@ -104,7 +104,7 @@ impl Expansion<'_> {
         } else if self.statements > STATEMENTS_MAX {
             format!("macros and repetitions give more than {STATEMENTS_MAX} statements")
         } else {
-            return self.stopped;
+            return self.stopped || self.layout.is_full();
         };
         if !self.stopped {
             self.stopped = true;

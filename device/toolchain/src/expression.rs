@@ -254,7 +254,9 @@ fn overflow(column: u32) -> ExpressionFault {
 fn plain(column: u32, value: Value) -> Result<i64, ExpressionFault> {
     match value.symbol {
         None => Ok(value.number),
-        Some(symbol) if symbol.is_empty() => Err(ExpressionFault { column, message: "the address of a label is not known here".to_owned() }),
+        Some(symbol) if symbol.is_empty() => {
+            Err(ExpressionFault { column, message: "the address of a label is not known here".to_owned() })
+        }
         Some(symbol) => Err(ExpressionFault { column, message: format!("the value of `{symbol}` is not known here") }),
     }
 }
@@ -458,7 +460,8 @@ impl Parser {
 
 /// A number, or a reference `1f`, `1b` to a numbered label.
 fn number(column: u32, word: &str, negative: bool) -> Result<Tree, ExpressionFault> {
-    let label = word.strip_suffix(['f', 'b']).is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
+    let label =
+        word.strip_suffix(['f', 'b']).is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
     if label {
         return Ok(Tree::Symbol { column, name: word.to_owned() });
     }
@@ -498,7 +501,9 @@ mod tests {
 
     fn value(text: &str) -> Result<i64, String> {
         let symbols = BTreeMap::from([("ROWS".to_owned(), 92), ("KB".to_owned(), 5)]);
-        Expression::parse(text).and_then(|expression| expression.evaluate(&symbols)).map_err(|fault| format!("{}: {}", fault.column, fault.message))
+        Expression::parse(text)
+            .and_then(|expression| expression.evaluate(&symbols))
+            .map_err(|fault| format!("{}: {}", fault.column, fault.message))
     }
 
     #[test]

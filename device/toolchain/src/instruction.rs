@@ -84,7 +84,8 @@ impl Instruction {
         if forms.iter().all(|id| isa::form(*id).words == 0) {
             return Err(piece.at.fault(0, format!("the encoding of `{mnemonic}` is not public")));
         }
-        let shaped = |arguments: &[Argument]| -> Vec<FormId> { forms.iter().copied().filter(|id| fits(isa::form(*id), arguments)).collect() };
+        let shaped =
+            |arguments: &[Argument]| -> Vec<FormId> { forms.iter().copied().filter(|id| fits(isa::form(*id), arguments)).collect() };
         let mut candidates = shaped(&arguments);
         if candidates.is_empty() && arguments.len() == 3 && (name.starts_with("ld") || name.starts_with("st")) {
             // The shorthand `ld32 $mD, $mB, off` leaves out a delta of zero.
@@ -226,7 +227,11 @@ fn allowed(form: &Form, mode: Mode) -> Result<(), String> {
 }
 
 fn zero(at: &Place, file: File, count: u32) -> Argument {
-    Argument { written: Written::Register { file, first: 16 - count, count, modifier: Modifier::None }, text: String::new(), at: at.clone() }
+    Argument {
+        written: Written::Register { file, first: 16 - count, count, modifier: Modifier::None },
+        text: String::new(),
+        at: at.clone(),
+    }
 }
 
 fn plain(at: &Place, value: i64) -> Argument {
@@ -258,7 +263,9 @@ fn expand_alias<'a>(mnemonic: &'a str, arguments: Vec<Argument>, at: &Place) -> 
         ("zero", [Register { file: Aux, count: 2, .. }]) => ("or64", vec![zero(at, Aux, 2), zero(at, Aux, 2)], ""),
         ("mov", [Register { file: Main, count: 1, .. }, Register { file: Aux, count: 1, .. }]) => ("atom", vec![], ""),
         ("mov", [Register { file: Aux, count: 2, .. }, Register { file: Aux, count: 2, .. }]) => ("or64", vec![zero(at, Aux, 2)], ""),
-        ("mov", [Register { file: one, count: 1, .. }, Register { file: other, count: 1, .. }]) if one == other => ("or", vec![plain(at, 0)], "_zi12"),
+        ("mov", [Register { file: one, count: 1, .. }, Register { file: other, count: 1, .. }]) if one == other => {
+            ("or", vec![plain(at, 0)], "_zi12")
+        }
         ("swap16", [_, _]) => ("roll16", vec![arguments[1].clone()], ""),
         ("get", [Register { file: Aux, .. }, _]) => ("uget", vec![], ""),
         ("put", [_, Register { file: Aux, .. }]) => ("uput", vec![], ""),
@@ -307,7 +314,9 @@ fn shape(operand: &isa::Operand, written: &Written) -> bool {
         OperandKind::Aux => (File::Aux, 1),
         OperandKind::AuxPair => (File::Aux, 2),
         OperandKind::AuxQuad => (File::Aux, 4),
-        OperandKind::Unsigned(_) => return matches!(written, Written::Value(_)) || operand.name == "csr" && matches!(written, Written::Control { .. }),
+        OperandKind::Unsigned(_) => {
+            return matches!(written, Written::Value(_)) || operand.name == "csr" && matches!(written, Written::Control { .. });
+        }
         OperandKind::Signed(_) | OperandKind::Named(_) | OperandKind::High12 => return matches!(written, Written::Value(_)),
     };
     matches!(written, Written::Register { file, count, modifier, .. } if (*file, *count) == wanted && *modifier == operand.modifier)
@@ -357,7 +366,10 @@ fn immediate(operand: &isa::Operand, number: i64) -> Result<u32, ValueFault> {
         OperandKind::Unsigned(bits) if operand.name == "target" => {
             // Branches are written with byte addresses.
             let words = u32::try_from(number).ok().filter(|address| address.is_multiple_of(4)).map(|address| address / 4);
-            (words.filter(|words| u64::from(*words) < 1 << bits), format!("a byte address in 0..={:#x}, a multiple of 4", (1_u64 << bits) * 4 - 4))
+            (
+                words.filter(|words| u64::from(*words) < 1 << bits),
+                format!("a byte address in 0..={:#x}, a multiple of 4", (1_u64 << bits) * 4 - 4),
+            )
         }
         OperandKind::Signed(bits) => {
             let limit = 1_i64 << (bits - 1);
@@ -376,7 +388,8 @@ fn immediate(operand: &isa::Operand, number: i64) -> Result<u32, ValueFault> {
 fn written_registers(form: &Form, values: &[u32]) -> Vec<(Lane, u32)> {
     let mut written = Vec::new();
     for (operand, value) in form.operands.iter().zip(values) {
-        let incremented = matches!(operand.modifier, Modifier::PostIncrement | Modifier::PostIncrementFixed | Modifier::Shifted | Modifier::Reloaded);
+        let incremented =
+            matches!(operand.modifier, Modifier::PostIncrement | Modifier::PostIncrementFixed | Modifier::Shifted | Modifier::Reloaded);
         if !incremented && !operand.name.starts_with("dst") && operand.name != "srcDst" {
             continue;
         }

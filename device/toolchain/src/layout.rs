@@ -94,6 +94,11 @@ impl Layout {
         }
     }
 
+    /// Whether the section has exceeded its limit; what follows is left out.
+    pub(crate) fn is_full(&self) -> bool {
+        self.offset > TEXT_MAX
+    }
+
     /// Keeps the fault of a result.
     fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
         result.map_err(|fault| self.faults.push(fault)).ok()
@@ -246,7 +251,7 @@ impl Layout {
     fn place(&mut self, at: Place, content: Content) {
         let end = self.offset.saturating_add(content.bytes());
         if end > TEXT_MAX {
-            if self.offset <= TEXT_MAX {
+            if !self.is_full() {
                 self.faults.push(at.fault(0, format!("the section exceeds {TEXT_MAX} bytes")));
             }
             self.offset = TEXT_MAX + 1;
@@ -274,8 +279,9 @@ impl Layout {
     }
 
     fn require_alignment(&mut self, at: &Place, boundary: u32, what: &str) {
-        if !self.offset.is_multiple_of(boundary) && self.offset <= TEXT_MAX {
-            let message = format!("{what} must lie at a multiple of {boundary}, found offset {:#x}; put `.align {boundary}` before it", self.offset);
+        if !self.offset.is_multiple_of(boundary) && !self.is_full() {
+            let message =
+                format!("{what} must lie at a multiple of {boundary}, found offset {:#x}; put `.align {boundary}` before it", self.offset);
             self.faults.push(at.fault(0, message));
             // What follows is judged as if this had been done.
             self.place(at.clone(), Content::Padding { bytes: self.offset.next_multiple_of(boundary) - self.offset });
@@ -336,8 +342,12 @@ fn lane_fault(at: &Place, main: &Instruction, aux: &Instruction) -> Option<Diagn
     match (main.form().lane, aux.form().lane) {
         (Lane::Main, Lane::Aux) => None,
         (Lane::Aux, Lane::Main) => Some(at.fault(0, format!("the main lane comes first: expected {{ {} ; {} }}", name(aux), name(main)))),
-        (Lane::Main, Lane::Main) => Some(aux.at.fault(0, format!("expected an aux-lane instruction, found `{}` of the main lane", name(aux)))),
-        (Lane::Aux, Lane::Aux) => Some(main.at.fault(0, format!("expected a main-lane instruction, found `{}` of the aux lane", name(main)))),
+        (Lane::Main, Lane::Main) => {
+            Some(aux.at.fault(0, format!("expected an aux-lane instruction, found `{}` of the main lane", name(aux))))
+        }
+        (Lane::Aux, Lane::Aux) => {
+            Some(main.at.fault(0, format!("expected a main-lane instruction, found `{}` of the aux lane", name(main))))
+        }
     }
 }
 

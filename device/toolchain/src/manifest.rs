@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::expression::Expression;
+use crate::statement::is_symbol;
 
 /// How a kernel uses an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -193,27 +194,44 @@ impl Reader<'_> {
             let start = range.span().start;
             let range = range.into_inner();
             if range.min > range.max || range.multiple_of < 1 {
-                self.fault(start, format!("{name}.{parameter}: expected min <= max and multiple_of >= 1"));
+                let found = format!("min {}, max {}, multiple_of {}", range.min, range.max, range.multiple_of);
+                self.fault(start, format!("{name}.{parameter}: expected min <= max and multiple_of >= 1, found {found}"));
+            }
+            if !is_symbol(&parameter) {
+                self.fault(start, format!("{name}: expected a parameter name the assembler can define, found `{parameter}`"));
             }
             parameters.insert(parameter, range);
         }
         // Expressions may read the parameters of the variant and the values of the call.
         let known: BTreeSet<String> = parameters.keys().chain(&kernel.values).cloned().collect();
         let cycles = self.expression(&name, &kernel.cycles, &known);
+        let names: Vec<String> = kernel.operands.iter().map(|operand| operand.name.get_ref().clone()).collect();
+        for (index, operand) in kernel.operands.iter().enumerate() {
+            if names[..index].contains(operand.name.get_ref()) {
+                self.fault(operand.name.span().start, format!("{name}: operand `{}` is listed twice", operand.name.get_ref()));
+            }
+        }
         let operands: Vec<Operand> = kernel.operands.into_iter().filter_map(|operand| self.operand(&name, operand, &known)).collect();
         let mut apart = Vec::new();
         for pair in kernel.apart {
-            let start = pair.span().start;
-            let pair = pair.into_inner();
-            if let Some(unknown) = pair.iter().find(|name| !operands.iter().any(|operand| operand.name == **name)) {
-                self.fault(start, format!("{name}.apart: `{unknown}` is no operand"));
+            for unknown in pair.get_ref().iter().filter(|name| !names.contains(name)) {
+                self.fault(pair.span().start, format!("{name}.apart: `{unknown}` is no operand"));
             }
-            apart.push(pair);
+            apart.push(pair.into_inner());
         }
         if self.faults.len() > before {
             return None;
         }
-        Some(Kernel { name, source: kernel.source, entry: kernel.entry, parameters, operands, values: kernel.values, apart, cycles: cycles? })
+        Some(Kernel {
+            name,
+            source: kernel.source,
+            entry: kernel.entry,
+            parameters,
+            operands,
+            values: kernel.values,
+            apart,
+            cycles: cycles?,
+        })
     }
 
     fn operand(&mut self, kernel: &str, operand: OperandText, known: &BTreeSet<String>) -> Option<Operand> {
@@ -230,7 +248,14 @@ impl Reader<'_> {
         if !matches!(operand.region.get_ref().as_str(), "any" | "0" | "1") {
             self.fault(operand.region.span().start, format!("{label}: expected region any, 0 or 1, found `{}`", operand.region.get_ref()));
         }
-        Some(Operand { name, access: operand.access, bytes, align: operand.align.into_inner(), region: operand.region.into_inner(), readable_tail })
+        Some(Operand {
+            name,
+            access: operand.access,
+            bytes,
+            align: operand.align.into_inner(),
+            region: operand.region.into_inner(),
+            readable_tail,
+        })
     }
 
     fn expression(&mut self, label: &str, text: &Spanned<Number>, known: &BTreeSet<String>) -> Option<Expression> {
@@ -248,57 +273,107 @@ impl Reader<'_> {
                 None => Some(expression),
             },
             Err(fault) => {
-                self.fault(start, format!("{label}: column {}: {}", fault.column, fault.message));
+                // Behind the quote.
+                self.fault(start + fault.column as usize, format!("{label}: {}", fault.message));
                 None
             }
         }
     }
 }
 
+/// Why the operands of a variant have no addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlaceFault {
+    /// A size cannot be computed, or is negative or beyond 32 bits.
+    Size {
+        /// The operand.
+        operand: String,
+        /// Why.
+        reason: String,
+    },
+    /// There is no room left that satisfies the manifest.
+    NoRoom {
+        /// The operand.
+        operand: String,
+        /// Bytes it needs, its readable tail included.
+        bytes: u32,
+    },
+}
+
+impl fmt::Display for PlaceFault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size { operand, reason } => write!(out, "operand {operand}: {reason}"),
+            Self::NoRoom { operand, bytes } => write!(out, "operand {operand}: no room for {bytes} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for PlaceFault {}
+
+/// An operand at its address.
+struct Placed {
+    address: u32,
+    bytes: u32,
+}
+
+impl Operand {
+    /// Bytes of a variant, the readable tail included.
+    fn reach(&self, parameters: &BTreeMap<String, i64>) -> Result<u32, PlaceFault> {
+        let fault = |reason: String| PlaceFault::Size { operand: self.name.clone(), reason };
+        let bytes = |expression: &Expression| expression.evaluate(parameters).map_err(|cause| fault(cause.to_string()));
+        let (size, tail) = (bytes(&self.bytes)?, bytes(&self.readable_tail)?);
+        let reach = size.checked_add(tail).and_then(|reach| u32::try_from(reach).ok()).filter(|_| size >= 0 && tail >= 0);
+        reach.ok_or_else(|| fault(format!("expected a size of at most 32 bits, found {size} and a tail of {tail}")))
+    }
+}
+
 impl Kernel {
-    /// Legal addresses for all operands of a variant, for benches and tests: greedy, in order, above `from` in region 0.
-    /// `None` when they do not fit.
-    #[must_use]
-    pub fn place_operands(&self, parameters: &BTreeMap<String, i64>, from: u32) -> Option<Vec<u32>> {
-        let mut placed: Vec<(u32, u32)> = Vec::new();
+    /// Legal addresses for all operands of a variant, for measurements and tests: alignment, region, `apart` and no overlap are respected.
+    /// Greedy, in order of the operands, lowest address first; in region 0 from `from` on. `parameters` also names the values
+    /// that the sizes read.
+    ///
+    /// # Errors
+    /// An operand whose size cannot be computed or for which no room is left.
+    pub fn place_operands(&self, parameters: &BTreeMap<String, i64>, from: u32) -> Result<Vec<u32>, PlaceFault> {
+        let mut placed: Vec<Placed> = Vec::new();
         for operand in &self.operands {
-            let bytes = |expression: &Expression| expression.evaluate(parameters).ok().and_then(|bytes| u32::try_from(bytes).ok());
-            let size = bytes(&operand.bytes)?.checked_add(bytes(&operand.readable_tail)?)?;
-            let wide = operand.name == "w" && parameters.get("WMEM") == Some(&1);
-            let start = if operand.region == "1" || wide { memory::REGION1 } else { from };
-            let others: UnitSet = self.apart_units(&operand.name, &placed);
-            let address = self.first_free(operand, size, start, &placed, others)?;
-            placed.push((address, size));
+            let bytes = operand.reach(parameters)?;
+            // Coefficients fetched 16 bytes a clock come from region 1 only (machine.md b.4).
+            let is_wide = operand.name == "w" && parameters.get("WMEM") == Some(&1);
+            let start = if operand.region == "1" || is_wide { memory::REGION1 } else { from };
+            let end = if operand.region == "0" { memory::REGION1 } else { memory::END };
+            let others = self.units_apart_from(&operand.name, &placed);
+            let address = first_free(start, end, bytes, operand.align.max(8), &placed, others);
+            let address = address.ok_or_else(|| PlaceFault::NoRoom { operand: operand.name.clone(), bytes })?;
+            placed.push(Placed { address, bytes });
         }
-        Some(placed.into_iter().map(|(address, _)| address).collect())
+        Ok(placed.into_iter().map(|placed| placed.address).collect())
     }
 
-    fn apart_units(&self, name: &str, placed: &[(u32, u32)]) -> UnitSet {
-        let mut set = UnitSet::EMPTY;
-        for (operand, (address, size)) in self.operands.iter().zip(placed) {
-            if self.apart.iter().any(|[one, other]| one == name && *other == operand.name || other == name && *one == operand.name) {
-                set = set.union(units(*address, *size));
-            }
-        }
-        set
+    /// The units of the operands already placed that must not share one with `name`.
+    fn units_apart_from(&self, name: &str, placed: &[Placed]) -> UnitSet {
+        let is_apart = |other: &str| self.apart.iter().any(|[one, two]| one == name && two == other || two == name && one == other);
+        let others = self.operands.iter().zip(placed).filter(|(operand, _)| is_apart(&operand.name));
+        others.fold(UnitSet::EMPTY, |set, (_, placed)| set.union(units(placed.address, placed.bytes)))
     }
+}
 
-    fn first_free(&self, operand: &Operand, size: u32, start: u32, placed: &[(u32, u32)], others: UnitSet) -> Option<u32> {
-        let mut address = start.next_multiple_of(operand.align.max(8));
-        let end = if operand.region == "0" { memory::REGION1 } else { memory::END };
-        while address.checked_add(size)? <= end {
-            let clash = placed.iter().find(|(other, length)| address < other + length && *other < address + size);
-            if let Some((other, length)) = clash {
-                address = (other + length.max(&1)).next_multiple_of(operand.align.max(8));
-            } else if units(address, size).intersects(others) {
-                let unit = memory::unit(address)?;
-                address = if unit + 1 < memory::UNITS { memory::unit_start(unit + 1) } else { return None };
-            } else {
-                return Some(address);
-            }
-        }
-        None
+/// The lowest address from `start` on with `bytes` free bytes before `end`, outside the units of `others`.
+fn first_free(start: u32, end: u32, bytes: u32, align: u32, placed: &[Placed], others: UnitSet) -> Option<u32> {
+    let mut address = start.checked_next_multiple_of(align)?;
+    while address.checked_add(bytes)? <= end {
+        let clash = placed.iter().find(|other| address < other.address + other.bytes && other.address < address + bytes);
+        let beyond = if let Some(other) = clash {
+            other.address + other.bytes
+        } else if units(address, bytes).intersects(others) {
+            memory::unit_start(memory::unit(address)? + 1)
+        } else {
+            return Some(address);
+        };
+        address = beyond.checked_next_multiple_of(align)?;
     }
+    None
 }
 
 #[cfg(test)]
@@ -306,6 +381,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use ipu21::memory::units;
+    use proptest::prelude::*;
 
     use super::parse;
 
@@ -335,16 +411,44 @@ cycles = "288+6*ceildiv(N,6)"
     }
 
     #[test]
+    fn operands_that_do_not_fit_are_named() {
+        let kernels = parse(COPY).unwrap();
+        let fault = kernels[0].place_operands(&BTreeMap::from([("N".to_owned(), 60_000)]), 0x58000).unwrap_err();
+        assert_eq!(fault.to_string(), "operand dst: no room for 480000 bytes");
+        let fault = kernels[0].place_operands(&BTreeMap::new(), 0x58000).unwrap_err();
+        assert_eq!(fault.to_string(), "operand src: unknown symbol `N`");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_manifest_or_faults(index in 0..COPY.len(), text in "[-a-z0-9\"'\\[\\]{}=,. *()\n]{0,6}") {
+            let changed = format!("{}{text}{}", &COPY[..index], &COPY[index..]);
+            if let Ok(kernels) = parse(&changed) {
+                for kernel in kernels {
+                    let _ = kernel.place_operands(&BTreeMap::from([("N".to_owned(), 7)]), 0x58000);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn faults_name_their_place() {
         let cases = [
-            ("\"8*N\", align = 8 }", "\"8*M\", align = 8 }", "8:48: copy.src: `M` is no parameter or value"),
+            ("\"8*N\", align = 8 }", "\"8*M\", align = 8 }", "8:46: copy.src: `M` is no parameter or value"),
             ("[\"src\", \"dst\"]", "[\"src\", \"dts\"]", "11:10: copy.apart: `dts` is no operand"),
-            ("region = \"1\"", "region = \"2\"", "9:75: copy.dst: expected region any, 0 or 1, found `2`"),
-            ("values", "volues", "12:1: unknown field `volues`, expected one of `name`, `source`, `entry`, `parameters`, `operands`, `values`, `apart`, `cycles`"),
+            ("region = \"1\"", "region = \"2\"", "9:74: copy.dst: expected region any, 0 or 1, found `2`"),
+            ("\"8*N\", align = 8 }", "\"8*\", align = 8 }", "8:49: copy.src: expected a value, found the end"),
+            ("min = 1", "min = 5000", "6:20: copy.N: expected min <= max and multiple_of >= 1, found min 5000, max 4096, multiple_of 1"),
+            ("\"dst\", access", "\"src\", access", "9:14: copy: operand `src` is listed twice\n11:10: copy.apart: `dst` is no operand"),
+            (
+                "values",
+                "volues",
+                "12:1: unknown field `volues`, expected one of `name`, `source`, `entry`, `parameters`, `operands`, `values`, `apart`, `cycles`",
+            ),
         ];
         for (from, to, expected) in cases {
             let faults = parse(&COPY.replacen(from, to, 1)).unwrap_err();
-            assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected], "{to}");
+            assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"), expected, "{to}");
         }
     }
 }

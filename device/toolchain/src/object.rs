@@ -1,7 +1,7 @@
-//! Kernel objects: ELF32 little-endian relocatable files with Colossus relocations, and linking them to addresses.
+//! Objects: ELF32 little-endian relocatable files with Colossus relocations (isa-notes.md 12), and linking them to addresses.
 //!
-//! One loadable section `.text`; a section `.ipubuild.lines` maps offsets to source lines (pairs of u32), `.ipubuild.source` names the
-//! source. [`Object::parse`] reads foreign bytes without trusting them.
+//! One loadable section `.text`; `.ipubuild.lines` maps offsets to source lines (pairs of u32), `.ipubuild.source` names the source.
+//! [`Object::parse`] does not trust its bytes. A relocation that does not fit is an error, never a truncated address.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,12 +12,8 @@ use object::read::elf::ElfFile32;
 use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags, RelocationTarget, SymbolSection};
 use serde::{Deserialize, Serialize};
 
-/// EM_GRAPHCORE_IPU.
-const MACHINE: u16 = 248;
-const LINES: &str = ".ipubuild.lines";
-const SOURCE: &str = ".ipubuild.source";
-/// Largest text of an object, bytes.
-const TEXT_MAX: usize = 0x34000;
+use crate::elf_file::{self, LINES, MACHINE, SOURCE, TEXT};
+use crate::layout::{ALIGN_MAX, TEXT_MAX};
 
 /// A relocation of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -116,10 +112,14 @@ pub enum LinkError {
 impl fmt::Display for LinkError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Alignment { source, base, align } => write!(out, "{source}: expected an address that is a multiple of {align}, found {base:#x}"),
+            Self::Alignment { source, base, align } => {
+                write!(out, "{source}: expected an address that is a multiple of {align}, found {base:#x}")
+            }
             Self::Undefined { source, symbol, line } => write!(out, "{source}:{line}: undefined symbol `{symbol}`"),
             Self::Duplicate { symbol, sources } => write!(out, "symbol `{symbol}` is defined in {} and in {}", sources[0], sources[1]),
-            Self::Range { source, line, relocation, value } => write!(out, "{source}:{line}: {relocation}: {value:#x} does not fit or is not aligned"),
+            Self::Range { source, line, relocation, value } => {
+                write!(out, "{source}:{line}: {relocation}: {value:#x} does not fit or is not aligned")
+            }
         }
     }
 }
@@ -177,41 +177,55 @@ impl Object {
     /// The text as it is at `base`; `externals` are the addresses of symbols of other objects.
     ///
     /// # Errors
-    /// The first relocation that cannot be applied.
+    /// The first of [`Object::link_errors_at`].
     pub fn link_at(&self, base: u32, externals: &BTreeMap<String, u32>) -> Result<Vec<u8>, LinkError> {
-        if !base.is_multiple_of(self.align) {
-            return Err(LinkError::Alignment { source: self.source_name.clone(), base, align: self.align });
-        }
+        let (text, errors) = self.relocated(base, externals);
+        errors.into_iter().next().map_or(Ok(text), Err)
+    }
+
+    /// Everything that keeps the object from being linked at `base`, by ascending offset.
+    #[must_use]
+    pub fn link_errors_at(&self, base: u32, externals: &BTreeMap<String, u32>) -> Vec<LinkError> {
+        self.relocated(base, externals).1
+    }
+
+    fn relocated(&self, base: u32, externals: &BTreeMap<String, u32>) -> (Vec<u8>, Vec<LinkError>) {
         let mut text = self.text.clone();
+        let mut errors = Vec::new();
+        if !base.is_multiple_of(self.align) {
+            errors.push(LinkError::Alignment { source: self.source_name.clone(), base, align: self.align });
+        }
         for relocation in &self.relocations {
-            let target = self.target(base, relocation, externals)?;
-            let place = relocation.offset as usize;
-            if apply(relocation.kind, target, &mut text, place).is_none() {
-                let line = self.line_of(relocation.offset).unwrap_or(0);
-                return Err(LinkError::Range { source: self.source_name.clone(), line, relocation: relocation.kind.name(), value: target });
+            match self.target(base, relocation, externals) {
+                Ok(target) if apply(relocation.kind, target, &mut text, relocation.offset as usize).is_none() => {
+                    let line = self.line_of(relocation.offset).unwrap_or(0);
+                    let relocation = relocation.kind.name();
+                    errors.push(LinkError::Range { source: self.source_name.clone(), line, relocation, value: target });
+                }
+                Ok(_) => {}
+                Err(error) => errors.push(error),
             }
         }
-        Ok(text)
+        (text, errors)
     }
 
     fn target(&self, base: u32, relocation: &RelocationEntry, externals: &BTreeMap<String, u32>) -> Result<i64, LinkError> {
+        let own = |name: &String| self.symbols.get(name).map(|offset| i64::from(base) + i64::from(*offset));
+        let external = |name: &String| externals.get(name).map(|address| i64::from(*address));
         let symbol = match &relocation.symbol {
-            None => base,
-            Some(name) => match self.symbols.get(name) {
-                Some(offset) => base.wrapping_add(*offset),
-                None => *externals.get(name).ok_or_else(|| LinkError::Undefined {
-                    source: self.source_name.clone(),
-                    symbol: name.clone(),
-                    line: self.line_of(relocation.offset).unwrap_or(0),
-                })?,
-            },
+            None => i64::from(base),
+            Some(name) => own(name).or_else(|| external(name)).ok_or_else(|| LinkError::Undefined {
+                source: self.source_name.clone(),
+                symbol: name.clone(),
+                line: self.line_of(relocation.offset).unwrap_or(0),
+            })?,
         };
-        Ok(i64::from(symbol).saturating_add(relocation.addend))
+        Ok(symbol.saturating_add(relocation.addend))
     }
 
     /// The object as an ELF file.
     pub(crate) fn write(&self, flags: u32) -> Vec<u8> {
-        crate::elf_file::write(self, MACHINE, flags, LINES, SOURCE)
+        elf_file::write(self, flags)
     }
 
     /// Reads an object.
@@ -219,65 +233,88 @@ impl Object {
     /// # Errors
     /// [`ObjectError`] when the bytes are not an object of this kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, ObjectError> {
-        let fault = |message: String| ObjectError { message };
-        let file = ElfFile32::<Endianness>::parse(bytes).map_err(|cause| fault(format!("not an ELF32 object: {cause}")))?;
-        let endian = file.endian();
-        let header = file.elf_header();
-        let machine = header.e_machine.get(endian);
-        if endian != Endianness::Little || u32::from(machine.0) != u32::from(MACHINE) {
-            return Err(fault(format!("expected a little-endian object for machine {MACHINE}, found machine {}", machine.0)));
+        let file =
+            ElfFile32::<Endianness>::parse(bytes).map_err(|cause| fault(format!("expected an ELF32 object, found none: {cause}")))?;
+        let machine = file.elf_header().e_machine.get(file.endian()).0;
+        if file.endian() != Endianness::Little || machine != MACHINE {
+            return Err(fault(format!("expected a little-endian object for machine {MACHINE}, found {:?} and {machine}", file.endian())));
         }
-        let section = file.section_by_name(".text").ok_or_else(|| fault("expected a section .text, found none".to_owned()))?;
-        let text = section.data().map_err(|cause| fault(format!(".text: {cause}")))?.to_vec();
-        if text.len() > TEXT_MAX {
-            return Err(fault(format!(".text: expected at most {TEXT_MAX} bytes, found {}", text.len())));
+        let section = file.section_by_name(TEXT).ok_or_else(|| fault(format!("expected a section {TEXT}, found none")))?;
+        let align = u32::try_from(section.align()).ok().filter(|align| align.is_power_of_two() && *align <= ALIGN_MAX);
+        let align = align.ok_or_else(|| fault(format!("{TEXT}: expected an alignment up to {ALIGN_MAX}, found {}", section.align())))?;
+        let mut object = Self::empty(String::from_utf8_lossy(contents(&file, SOURCE)).into_owned(), align);
+        object.text = section.data().map_err(|cause| fault(format!("{TEXT}: {cause}")))?.to_vec();
+        if object.text.len() > TEXT_MAX as usize {
+            return Err(fault(format!("{TEXT}: expected at most {TEXT_MAX} bytes, found {}", object.text.len())));
         }
-        let align = u32::try_from(section.align()).ok().filter(|align| align.is_power_of_two() && *align <= 4096);
-        let mut object = Self::empty(String::new(), align.ok_or_else(|| fault(format!(".text: alignment {} is no power of two up to 4096", section.align())))?);
-        for symbol in file.symbols().filter(|symbol| symbol.is_global() && symbol.section() == SymbolSection::Section(section.index())) {
-            let name = symbol.name().map_err(|cause| fault(format!("symbol: {cause}")))?;
-            let offset = u32::try_from(symbol.address()).ok().filter(|offset| *offset as usize <= text.len());
-            object.symbols.insert(name.to_owned(), offset.ok_or_else(|| fault(format!("symbol {name}: offset {:#x} is outside .text", symbol.address())))?);
-        }
+        object.symbols = symbols_of(&file, &section, object.text.len())?;
         for (offset, relocation) in section.relocations() {
-            object.relocations.push(read_relocation(&file, &section, offset, &relocation, text.len())?);
+            object.relocations.push(relocation_of(&file, &section, offset, &relocation, object.text.len())?);
         }
-        object.lines = lines_of(file.section_by_name(LINES).and_then(|section| section.data().ok()).unwrap_or(&[]));
-        let source = file.section_by_name(SOURCE).and_then(|section| section.data().ok()).unwrap_or(&[]);
-        object.source_name = String::from_utf8_lossy(source).into_owned();
-        object.text = text;
+        object.relocations.sort_by_key(|relocation| relocation.offset);
+        object.lines = lines_of(contents(&file, LINES));
+        if !object.lines.is_sorted_by_key(|(offset, _)| *offset) {
+            return Err(fault(format!("{LINES}: expected ascending offsets")));
+        }
         Ok(object)
     }
 }
 
+type File<'d> = ElfFile32<'d, Endianness>;
 type Section<'d, 'f> = object::read::elf::ElfSection32<'d, 'f, Endianness>;
 
-fn read_relocation(
-    file: &ElfFile32<'_, Endianness>,
+const fn fault(message: String) -> ObjectError {
+    ObjectError { message }
+}
+
+/// The bytes of a section that may be missing.
+fn contents<'d>(file: &File<'d>, name: &str) -> &'d [u8] {
+    file.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or(&[])
+}
+
+fn symbols_of(file: &File<'_>, section: &Section<'_, '_>, length: usize) -> Result<BTreeMap<String, u32>, ObjectError> {
+    let mut symbols = BTreeMap::new();
+    for symbol in file.symbols().filter(|symbol| symbol.is_global() && symbol.section() == SymbolSection::Section(section.index())) {
+        let name = symbol.name().map_err(|cause| fault(format!("symbol: {cause}")))?;
+        let offset = u32::try_from(symbol.address()).ok().filter(|offset| *offset as usize <= length);
+        let offset = offset.ok_or_else(|| fault(format!("symbol {name}: offset {:#x} is outside {TEXT}", symbol.address())))?;
+        if symbols.insert(name.to_owned(), offset).is_some() {
+            return Err(fault(format!("symbol {name} is defined twice")));
+        }
+    }
+    Ok(symbols)
+}
+
+fn relocation_of(
+    file: &File<'_>,
     section: &Section<'_, '_>,
     offset: u64,
     relocation: &object::Relocation,
     length: usize,
 ) -> Result<RelocationEntry, ObjectError> {
-    let fault = |message: String| ObjectError { message: format!("relocation at {offset:#x}: {message}") };
-    let RelocationFlags::Elf { r_type } = relocation.flags() else { return Err(fault("no ELF relocation".to_owned())) };
+    let fault = |message: String| fault(format!("relocation at {offset:#x}: {message}"));
+    let place = u32::try_from(offset).ok().filter(|place| (*place as usize) < length);
+    let place = place.ok_or_else(|| fault(format!("outside {TEXT}")))?;
+    let RelocationFlags::Elf { r_type } = relocation.flags() else { return Err(fault("expected an ELF relocation".to_owned())) };
     let kind = Relocation::numbered(r_type.0).ok_or_else(|| fault(format!("unknown type {}", r_type.0)))?;
-    let place = u32::try_from(offset).ok().filter(|place| *place as usize + 4 <= length.max(4) && (*place as usize) < length);
     let RelocationTarget::Symbol(index) = relocation.target() else { return Err(fault("expected a symbol".to_owned())) };
     let symbol = file.symbol_by_index(index).map_err(|cause| fault(cause.to_string()))?;
-    let own = symbol.section() == SymbolSection::Section(section.index()) && !symbol.is_global();
-    let name = if own { None } else { Some(symbol.name().map_err(|cause| fault(cause.to_string()))?.to_owned()) };
-    Ok(RelocationEntry { offset: place.ok_or_else(|| fault("outside .text".to_owned()))?, kind, symbol: name, addend: relocation.addend() })
+    if !symbol.is_global() && symbol.section() == SymbolSection::Section(section.index()) {
+        let addend = relocation.addend().saturating_add_unsigned(symbol.address());
+        return Ok(RelocationEntry { offset: place, kind, symbol: None, addend });
+    }
+    let name = symbol.name().map_err(|cause| fault(cause.to_string()))?;
+    Ok(RelocationEntry { offset: place, kind, symbol: Some(name.to_owned()), addend: relocation.addend() })
 }
 
 fn lines_of(bytes: &[u8]) -> Vec<(u32, u32)> {
-    let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    bytes.as_chunks::<8>().0.iter().map(|pair| (word(&pair[..4]), word(&pair[4..]))).collect()
+    let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    words.as_chunks::<2>().0.iter().map(|[offset, line]| (*offset, *line)).collect()
 }
 
 /// Writes `target` at `place` as the relocation asks; `None` when it does not fit.
 fn apply(kind: Relocation, target: i64, text: &mut [u8], place: usize) -> Option<()> {
-    let relative = target - i64::from(memory::BASE);
+    let relative = target.saturating_sub(i64::from(memory::BASE));
     match kind {
         Relocation::None => Some(()),
         Relocation::Byte => store(text, place, unsigned(target, 8, 0)?, 1),
@@ -317,17 +354,17 @@ fn field(text: &mut [u8], place: usize, value: u64, mask: u32) -> Option<()> {
     Some(())
 }
 
-/// Links several objects: each at its address, with the symbols of all.
+/// Links several objects, each at its address with the global symbols of all; the texts in the same order.
 ///
 /// # Errors
-/// Every object that cannot be linked, or the symbols defined twice.
+/// Symbols defined twice, then everything that keeps an object from being linked.
 pub fn link(parts: &[(&Object, u32)]) -> Result<Vec<Vec<u8>>, Vec<LinkError>> {
-    let mut symbols = BTreeMap::new();
+    let mut addresses = BTreeMap::new();
     let mut defined: BTreeMap<&str, &Object> = BTreeMap::new();
     let mut errors = Vec::new();
     for (object, base) in parts {
         for (name, offset) in &object.symbols {
-            symbols.insert(name.clone(), base + offset);
+            addresses.insert(name.clone(), base.saturating_add(*offset));
             if let Some(other) = defined.insert(name, object) {
                 let sources = [other.source_name.clone(), object.source_name.clone()];
                 errors.push(LinkError::Duplicate { symbol: name.clone(), sources });
@@ -336,10 +373,9 @@ pub fn link(parts: &[(&Object, u32)]) -> Result<Vec<Vec<u8>>, Vec<LinkError>> {
     }
     let mut texts = Vec::new();
     for (object, base) in parts {
-        match object.link_at(*base, &symbols) {
-            Ok(text) => texts.push(text),
-            Err(error) => errors.push(error),
-        }
+        let (text, found) = object.relocated(*base, &addresses);
+        texts.push(text);
+        errors.extend(found);
     }
     if errors.is_empty() { Ok(texts) } else { Err(errors) }
 }

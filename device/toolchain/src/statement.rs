@@ -82,8 +82,7 @@ struct Cutter {
 pub(crate) fn cut(file: &str, text: &str) -> (Vec<Statement>, Vec<Diagnostic>) {
     let file: Arc<str> = Arc::from(file);
     let start = Place::new(&file, 1, 1);
-    let mut cutter =
-        Cutter { file, statements: Vec::new(), faults: Vec::new(), bundle: None, comment: None, text: String::new(), start };
+    let mut cutter = Cutter { file, statements: Vec::new(), faults: Vec::new(), bundle: None, comment: None, text: String::new(), start };
     for (line, content) in (1_u32..).zip(text.lines()) {
         cutter.line(line, content);
     }

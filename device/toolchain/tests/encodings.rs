@@ -50,7 +50,8 @@ fn normal(text: &str) -> String {
         Some(digits) => u32::from_str_radix(digits, 16).map_or(word.to_owned(), |number| number.to_string()),
         None => word.to_owned(),
     };
-    let words: Vec<String> = text.split(' ').map(|part| part.strip_suffix(',').map_or_else(|| word(part), |part| word(part) + ",")).collect();
+    let words: Vec<String> =
+        text.split(' ').map(|part| part.strip_suffix(',').map_or_else(|| word(part), |part| word(part) + ",")).collect();
     words.join(" ")
 }
 
@@ -109,7 +110,7 @@ fn the_text_of_every_form_with_any_operands_assembles_back() {
         for _ in 0..8 {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let first = form.matches | state & !form.mask & !COISSUE;
-            let found = vec![first, state.rotate_left(7)];
+            let found = [first, state.rotate_left(7)];
             let found = &found[..usize::from(form.words)];
             let Some(decoded) = isa::decode(found) else { continue };
             if form.id.ends_with("_iz12") && decoded.operands()[2] == 0 {
