@@ -66,10 +66,7 @@ fn kernel(body: &[u32]) -> Vec<Segment> {
 fn matrix_body() -> Vec<u32> {
     (0..4)
         .flat_map(|phase| {
-            [
-                encoded("ld2xst64pace", &[0, 4, 2, 4, 0b01_01_01], true),
-                encoded("f16v4hihov4amp.ppp_ef6", &[6, 0, 2, phase], true),
-            ]
+            [encoded("ld2xst64pace", &[0, 4, 2, 4, 0b01_01_01], true), encoded("f16v4hihov4amp.ppp_ef6", &[6, 0, 2, phase], true)]
         })
         .collect()
 }
@@ -107,7 +104,7 @@ fn exchange_chip(parameters: &Arc<Parameters>) -> Chip {
             let pointer = 52 + 2 * u32::from(tile.row());
             code.extend([
                 0x6400_0000 | (select - 1) << 14 | u32::from(partner.get()),
-                0x6000_0000 | (pointer - 1) << 19 | 0x70000 / 4,
+                0x6000_0000 | (pointer - 1) << 19 | (0x70000 / 4),
                 0x6400_0000 | (4095 - pointer) << 14 | 0x640,
                 0x40a0_0000 | (pointer + 10),
             ]);
@@ -126,11 +123,7 @@ fn exchange(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("words");
     group.sample_size(10).throughput(Throughput::Elements(736 * 4096));
     group.bench_function("exchange", |bencher| {
-        bencher.iter_batched(
-            || exchange_chip(&parameters),
-            |mut chip| chip.run(),
-            criterion::BatchSize::PerIteration,
-        );
+        bencher.iter_batched(|| exchange_chip(&parameters), |mut chip| chip.run(), criterion::BatchSize::PerIteration);
     });
     group.finish();
 }

@@ -1,8 +1,6 @@
 //! Floating-point state of a worker: control, sticky flags, random source; and results rounded once (isa-notes 8).
 
-use crate::float_format::{
-    F16_MAX_BITS, F16_NAN_BITS, Rounding, f16_magnitude, f16_magnitude_nearest, f16_magnitude_stochastic,
-};
+use crate::float_format::{F16_MAX_BITS, F16_NAN_BITS, Rounding, f16_magnitude, f16_magnitude_nearest, f16_magnitude_stochastic};
 
 /// Flag and enable bits of `$FP_STS` and `$FP_CTL`.
 pub(crate) const INVALID: u32 = 1;

@@ -42,9 +42,6 @@ impl Latency {
     #[must_use]
     pub fn of(parameters: &Parameters) -> Latency {
         let phase = u64::from(parameters.barrier.internal_empty_phase);
-        Latency {
-            internal: phase.saturating_sub(empty_phase_instructions(parameters)),
-            host: u64::from(parameters.barrier.host),
-        }
+        Latency { internal: phase.saturating_sub(empty_phase_instructions(parameters)), host: u64::from(parameters.barrier.host) }
     }
 }

@@ -177,10 +177,7 @@ impl Chip {
         let environment = &self.environment;
         let tiles = &mut self.tiles;
         let mut run = || {
-            tiles
-                .par_iter_mut()
-                .filter(|tile| tile.state == State::Running || tile.active != 0)
-                .for_each(|tile| tile.run(environment));
+            tiles.par_iter_mut().filter(|tile| tile.state == State::Running || tile.active != 0).for_each(|tile| tile.run(environment));
         };
         match &self.pool {
             Some(pool) => pool.install(&mut run),
@@ -325,9 +322,7 @@ impl Chip {
     /// All notes, by tile, in the order of execution.
     #[must_use]
     pub fn watched(&self) -> Vec<WatchHit> {
-        let hits = |tile: &Tile| -> Vec<WatchHit> {
-            tile.hits.iter().map(|&(pc, clock)| WatchHit { tile: tile.id, pc, clock }).collect()
-        };
+        let hits = |tile: &Tile| -> Vec<WatchHit> { tile.hits.iter().map(|&(pc, clock)| WatchHit { tile: tile.id, pc, clock }).collect() };
         self.tiles.iter().flat_map(hits).collect()
     }
 

@@ -68,12 +68,15 @@ pub(crate) struct Block {
     operations: [Operation; BLOCK_WORDS],
 }
 
+/// Blocks by their words and a bit for each word that is no poison.
+type BlocksByWords = HashMap<([u32; BLOCK_WORDS], u64), Arc<Block>>;
+
 /// Turns words into blocks.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     recipes: Vec<Recipe>,
     phases: Phases,
-    blocks: Mutex<HashMap<([u32; BLOCK_WORDS], u64), Arc<Block>>>,
+    blocks: Mutex<BlocksByWords>,
 }
 
 /// What of a form does not depend on the word.
@@ -102,15 +105,9 @@ fn numbered(values: &[u32], units: u8) -> impl Iterator<Item = (u32, u8, u8)> {
 impl Phases {
     fn new(parameters: &Parameters) -> Phases {
         let immediate = &parameters.immediate;
-        let chains = |e4: &[u32], e2: &[u32], e1: &[u32]| {
-            numbered(e4, 8).chain(numbered(e2, 4)).chain(numbered(e1, 2)).collect()
-        };
+        let chains = |e4: &[u32], e2: &[u32], e1: &[u32]| numbered(e4, 8).chain(numbered(e2, 4)).chain(numbered(e1, 2)).collect();
         Phases {
-            half: chains(
-                &immediate.tamp_f16v4_e4.p,
-                &immediate.tamp_f16v4_e2.p,
-                &immediate.tamp_f16v4_e1.p,
-            ),
+            half: chains(&immediate.tamp_f16v4_e4.p, &immediate.tamp_f16v4_e2.p, &immediate.tamp_f16v4_e1.p),
             single: chains(&immediate.tamp_f32_e4.p, &immediate.tamp_f32_e2.p, &[]),
             byte: chains(&immediate.tamp_f8v8_e4.p, &[], &[]),
             slim: numbered(&immediate.tslic_f16v4_1x4.w, 8).collect(),
@@ -265,9 +262,7 @@ impl Operation {
 
     /// Puts right the forms whose operands play other roles, and fills the masks.
     fn finish(&mut self, form: &Form, values: &[u32]) {
-        let register = |name: &str| {
-            form.operands.iter().position(|operand| operand.name == name).map(|i| values[i] as u8)
-        };
+        let register = |name: &str| form.operands.iter().position(|operand| operand.name == name).map(|i| values[i] as u8);
         match self.kind {
             Kind::Store { .. } => self.d = register("src0").unwrap_or(15),
             Kind::Pace(_) => {
@@ -317,18 +312,14 @@ impl Operation {
             | Kind::SingleExchangeAccumulators => 0,
             _ if !self.is_aux => 0,
             Kind::Matrix(_) | Kind::Slim(_) => operand_mask(form, values, "src0"),
-            _ => reads(form, values, OperandKind::Aux, OperandKind::AuxPair, false)
-                | operand_mask(form, values, "src0"),
+            _ => reads(form, values, OperandKind::Aux, OperandKind::AuxPair, false) | operand_mask(form, values, "src0"),
         };
         mask & 0x00ff
     }
 }
 
 fn is_register(kind: OperandKind) -> bool {
-    matches!(
-        kind,
-        OperandKind::Main | OperandKind::MainPair | OperandKind::Aux | OperandKind::AuxPair | OperandKind::AuxQuad
-    )
+    matches!(kind, OperandKind::Main | OperandKind::MainPair | OperandKind::Aux | OperandKind::AuxPair | OperandKind::AuxQuad)
 }
 
 fn width(kind: OperandKind) -> u32 {
@@ -408,7 +399,7 @@ pub(crate) fn fetch(memory: &mut TileMemory, decoder: &Decoder, pc: u32) -> Step
     if memory.block(pc).is_none() {
         prepare(memory, decoder, pc)?;
     }
-    if pc % 4 != 0 {
+    if !pc.is_multiple_of(4) {
         return fail(Cause::BadProgramCounter { address: pc });
     }
     let index = (pc / 4) as usize % BLOCK_WORDS;

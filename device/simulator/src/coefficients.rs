@@ -20,13 +20,7 @@ pub(crate) struct Coefficients {
 
 impl Default for Coefficients {
     fn default() -> Coefficients {
-        Coefficients {
-            raw: [0; ENTRIES],
-            half: [[[0.0; 16]; 4]; 4],
-            written: [0; 2],
-            byte_formats: 0,
-            byte_scale: 0,
-        }
+        Coefficients { raw: [0; ENTRIES], half: [[[0.0; 16]; 4]; 4], written: [0; 2], byte_formats: 0, byte_scale: 0 }
     }
 }
 

@@ -139,13 +139,7 @@ fn arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Option<Vec<Arrival>>
 }
 
 /// Splits the sender's events `from..to` into sent stretches and silence.
-fn see(
-    sendings: &[Sending],
-    from: i64,
-    to: i64,
-    direction: u32,
-    mut found: impl FnMut(i64, u32, Option<(usize, u32)>),
-) {
+fn see(sendings: &[Sending], from: i64, to: i64, direction: u32, mut found: impl FnMut(i64, u32, Option<(usize, u32)>)) {
     let mut at = from;
     let first = sendings.partition_point(|s| s.event + i64::from(s.items) <= from);
     for (number, sending) in sendings.iter().enumerate().skip(first) {
@@ -228,9 +222,7 @@ fn receive_fault(tile: &Tile, event: i64, cause: Cause) -> Box<Fault> {
 /// Addresses, running workers and instruction fetches against incoming writes (receive errors 2, 3, 4).
 fn check_stores(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
     for storing in storings {
-        let error = |error, event| {
-            receive_fault(tile, event, Cause::Receive { error, address: storing.address, event })
-        };
+        let error = |error, event| receive_fault(tile, event, Cause::Receive { error, address: storing.address, event });
         if span(storing.address, 4 * storing.words).is_err() {
             return Err(error(ReceiveError::Address, storing.event));
         }
@@ -302,9 +294,9 @@ fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<F
             let Some(part) = part else {
                 return Err(receive_fault(tile, event, Cause::NothingSent { source: storing.source, event, address }));
             };
-            tile.memory.write_words(address, part).map_err(|_| {
-                receive_fault(tile, event, Cause::Receive { error: ReceiveError::Address, address, event })
-            })
+            tile.memory
+                .write_words(address, part)
+                .map_err(|_| receive_fault(tile, event, Cause::Receive { error: ReceiveError::Address, address, event }))
         }
     }
 }
@@ -316,9 +308,7 @@ fn read(tile: &mut Tile, number: usize) -> Result<(), Box<Fault>> {
     if let Err(fault) = tile.memory.read_words(address, items, &mut words) {
         let cause = match fault {
             ReadFault::Poison { address } => Cause::PoisonSent { address },
-            ReadFault::Outside { address, .. } => {
-                Cause::AddressOutside { address, access: crate::fault::Access::Send }
-            }
+            ReadFault::Outside { address, .. } => Cause::AddressOutside { address, access: crate::fault::Access::Send },
         };
         return Err(receive_fault(tile, event, cause));
     }

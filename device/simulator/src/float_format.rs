@@ -151,8 +151,7 @@ impl Fp8 {
         let fraction_bits = self.fraction_bits();
         let fraction = i32::from(code) & ((1 << fraction_bits) - 1);
         let exponent = (i32::from(code) & 0x7f) >> fraction_bits;
-        let (significand, power) =
-            if exponent == 0 { (fraction, 1) } else { (fraction + (1 << fraction_bits), exponent) };
+        let (significand, power) = if exponent == 0 { (fraction, 1) } else { (fraction + (1 << fraction_bits), exponent) };
         let magnitude = libm::ldexp(f64::from(significand), power - self.bias() - fraction_bits);
         if code & 0x80 != 0 { -magnitude } else { magnitude }
     }

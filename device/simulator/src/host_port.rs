@@ -76,12 +76,7 @@ pub(crate) struct HostPort {
 impl HostPort {
     /// No pages, no credits.
     pub(crate) fn new() -> HostPort {
-        HostPort {
-            announced: vec![false; COUNT],
-            sent: vec![false; COUNT],
-            finished: vec![false; COUNT],
-            ..HostPort::default()
-        }
+        HostPort { announced: vec![false; COUNT], sent: vec![false; COUNT], finished: vec![false; COUNT], ..HostPort::default() }
     }
 
     /// Handles every complete packet of a tile; a tile at `sync 0` goes on when its count is reached.
@@ -198,8 +193,7 @@ impl HostPort {
         }
         let (page, at) = self.locate(offset, bytes)?;
         let source = &self.pages[page][at..at + bytes as usize];
-        let words: Vec<u32> =
-            source.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let words: Vec<u32> = source.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         if span(address, bytes).is_err() || tile.memory.write_words(address, &words).is_err() {
             return fail(Cause::AddressOutside { address, access: Access::Host });
         }

@@ -181,10 +181,7 @@ mod tests {
     fn overlapping_segments_are_refused_with_both_addresses() {
         let mut memory = TileMemory::new(5);
         let segments = [segment(0x50008, &[0; 8], 8), segment(0x50000, &[0; 9], 9)];
-        assert_eq!(
-            PageCache::default().load(&mut memory, &segments),
-            Err(LoadFault::Overlap { first: 0x50000, second: 0x50008 })
-        );
+        assert_eq!(PageCache::default().load(&mut memory, &segments), Err(LoadFault::Overlap { first: 0x50000, second: 0x50008 }));
     }
 
     #[test]

@@ -11,11 +11,8 @@ use crate::operation::{Integer, Transfer};
 #[inline]
 pub(crate) fn integer(file: &mut MainRegisters, operation: &Operation, integer: Integer) {
     let a = file.get(operation.x);
-    let (b, b_written) = if operation.uses_immediate {
-        (operation.immediate, true)
-    } else {
-        (file.get(operation.y), file.is_written(operation.y))
-    };
+    let (b, b_written) =
+        if operation.uses_immediate { (operation.immediate, true) } else { (file.get(operation.y), file.is_written(operation.y)) };
     let written = file.is_written(operation.x) && b_written;
     file.set(operation.d, integer.apply(a, b), written);
 }
@@ -43,13 +40,7 @@ pub(crate) fn address(file: &mut MainRegisters, operation: &Operation, transfer:
 }
 
 /// A load into a main register.
-pub(crate) fn load_main(
-    file: &mut MainRegisters,
-    operation: &Operation,
-    transfer: Transfer,
-    step: bool,
-    memory: &TileMemory,
-) -> Step {
+pub(crate) fn load_main(file: &mut MainRegisters, operation: &Operation, transfer: Transfer, step: bool, memory: &TileMemory) -> Step {
     let address = address(file, operation, transfer, step)?;
     let (value, written) = match transfer {
         Transfer::SignedHalf => memory.load_half(address).map(|(v, w)| (v as i16 as u32, w)),
@@ -63,12 +54,7 @@ pub(crate) fn load_main(
 }
 
 /// A store of a main register.
-pub(crate) fn store_main(
-    file: &mut MainRegisters,
-    operation: &Operation,
-    step: bool,
-    memory: &mut TileMemory,
-) -> Step {
+pub(crate) fn store_main(file: &mut MainRegisters, operation: &Operation, step: bool, memory: &mut TileMemory) -> Step {
     let (value, written) = (file.get(operation.d), file.is_written(operation.d));
     let address = address(file, operation, Transfer::Word, step)?;
     if !written {
@@ -79,13 +65,7 @@ pub(crate) fn store_main(
 
 /// Any load of a worker.
 #[inline]
-pub(crate) fn load(
-    worker: &mut Worker,
-    operation: &Operation,
-    transfer: Transfer,
-    step: bool,
-    memory: &TileMemory,
-) -> Step {
+pub(crate) fn load(worker: &mut Worker, operation: &Operation, transfer: Transfer, step: bool, memory: &TileMemory) -> Step {
     match transfer {
         Transfer::AuxPair => {
             let address = address(&mut worker.main, operation, transfer, step)?;
@@ -123,7 +103,7 @@ pub(crate) fn load_quad(memory: &TileMemory, address: u32) -> Step<[(u64, u32); 
     if address < REGION_1 {
         return fail(Cause::NotInterleaved { address });
     }
-    if address % 16 != 0 {
+    if !address.is_multiple_of(16) {
         return fail(Cause::Misaligned { address, alignment: 16, access: crate::fault::Access::Load });
     }
     Ok([memory.load_double(address)?, memory.load_double(address + 8)?])
@@ -131,13 +111,7 @@ pub(crate) fn load_quad(memory: &TileMemory, address: u32) -> Step<[(u64, u32); 
 
 /// Any store of a worker.
 #[inline]
-pub(crate) fn store(
-    worker: &mut Worker,
-    operation: &Operation,
-    transfer: Transfer,
-    step: bool,
-    memory: &mut TileMemory,
-) -> Step {
+pub(crate) fn store(worker: &mut Worker, operation: &Operation, transfer: Transfer, step: bool, memory: &mut TileMemory) -> Step {
     match transfer {
         Transfer::AuxPair => {
             let address = address(&mut worker.main, operation, transfer, step)?;
@@ -189,12 +163,7 @@ pub(crate) fn load_quad_word(worker: &mut Worker, operation: &Operation, memory:
 }
 
 /// `ldd16*`: loads at base + delta[15:0] and replaces delta by 16 bits at the moving pointer.
-pub(crate) fn load_delta(
-    worker: &mut Worker,
-    operation: &Operation,
-    transfer: Transfer,
-    memory: &TileMemory,
-) -> Step {
+pub(crate) fn load_delta(worker: &mut Worker, operation: &Operation, transfer: Transfer, memory: &TileMemory) -> Step {
     worker.main.need(operation)?;
     let pointer = worker.main.get(operation.x);
     let target = worker.main.get(operation.y).wrapping_add(worker.main.get(operation.z) & 0xffff);

@@ -40,12 +40,7 @@ impl Accumulators {
 
     /// Zeroes everything (`$FP_CLR.ZAACC`).
     pub(crate) fn clear(&mut self) {
-        *self = Accumulators {
-            active: [0.0; 16],
-            staging: [0.0; 16],
-            active_written: u16::MAX,
-            staging_written: u16::MAX,
-        };
+        *self = Accumulators { active: [0.0; 16], staging: [0.0; 16], active_written: u16::MAX, staging_written: u16::MAX };
     }
 
     /// Forgets what was written: the transpose uses the same accumulators in a way that is not public.
@@ -56,13 +51,7 @@ impl Accumulators {
 
     /// One f16 step of both sets, the full chain: the fast path of products.
     #[inline]
-    pub(crate) fn step_both(
-        &mut self,
-        weights: &[[f64; 16]; 4],
-        x: [f64; 4],
-        partials: [Couple; 2],
-        swap: bool,
-    ) -> [Couple; 2] {
+    pub(crate) fn step_both(&mut self, weights: &[[f64; 16]; 4], x: [f64; 4], partials: [Couple; 2], swap: bool) -> [Couple; 2] {
         if swap {
             std::mem::swap(&mut self.active, &mut self.staging);
             std::mem::swap(&mut self.active_written, &mut self.staging_written);
@@ -77,9 +66,8 @@ impl Accumulators {
         staging[6..8].copy_from_slice(&partials[0].values);
         staging.copy_within(10..16, 8);
         staging[14..16].copy_from_slice(&partials[1].values);
-        self.staging_written = (written >> 2) & 0x3f3f
-            | u16::from(partials[0].written) * 0x00c0
-            | u16::from(partials[1].written) * 0xc000;
+        self.staging_written =
+            (written >> 2) & 0x3f3f | (u16::from(partials[0].written) * 0x00c0) | (u16::from(partials[1].written) * 0xc000);
         for (unit, sum) in self.active.iter_mut().enumerate() {
             let first = x[0] * weights[0][unit] + x[1] * weights[1][unit];
             let second = x[2] * weights[2][unit] + x[3] * weights[3][unit];
@@ -92,10 +80,7 @@ impl Accumulators {
     fn shift(&mut self, set: usize, units: Units, partial: Couple) -> Couple {
         let first = 8 * set;
         let mask = 3 << first;
-        let result = Couple {
-            values: [self.staging[first], self.staging[first + 1]],
-            written: self.staging_written & mask == mask,
-        };
+        let result = Couple { values: [self.staging[first], self.staging[first + 1]], written: self.staging_written & mask == mask };
         self.staging.copy_within(first + 2..first + units, first);
         self.staging[first + units - 2..first + units].copy_from_slice(&partial.values);
         let chain = ((1u16 << units) - 1) << first;
@@ -121,13 +106,7 @@ impl Accumulators {
     }
 
     /// One step of `partials.len()` sets with any chain length; `dot` gives the product sum of a unit.
-    pub(crate) fn step(
-        &mut self,
-        units: Units,
-        swap: bool,
-        partials: &[Couple],
-        dot: impl Fn(usize) -> f64,
-    ) -> [Couple; 2] {
+    pub(crate) fn step(&mut self, units: Units, swap: bool, partials: &[Couple], dot: impl Fn(usize) -> f64) -> [Couple; 2] {
         let sets = partials.len();
         if swap {
             self.swap(sets);
@@ -178,7 +157,7 @@ impl Accumulators {
         }
         let chain = 0xff << first;
         let moved = (self.active_written & chain) >> 2 & (0x3f << first);
-        self.active_written = self.active_written & !chain | moved | u16::from(partial.written) * (0xc0 << first);
+        self.active_written = self.active_written & !chain | moved | (u16::from(partial.written) * (0xc0 << first));
         result
     }
 
@@ -318,12 +297,7 @@ mod tests {
                 let unit = 8 * set + 2 * phase;
                 if row < rows { couple([partial(row, unit), partial(row, unit + 1)]) } else { couple([0.0; 2]) }
             };
-            let results = accumulators.step_both(
-                coefficients.half(phase),
-                [x(0), x(1), x(2), x(3)],
-                [part(0), part(1)],
-                phase == 0,
-            );
+            let results = accumulators.step_both(coefficients.half(phase), [x(0), x(1), x(2), x(3)], [part(0), part(1)], phase == 0);
             if row >= 2 {
                 for (set, result) in results.iter().enumerate() {
                     assert!(result.written);
@@ -360,8 +334,7 @@ mod tests {
         accumulators.clear();
         for call in 0..12usize {
             let partial = Couple { values: [0.0; 2], written: call != 1 };
-            let results =
-                accumulators.step_both(coefficients.half(call % 4), [0.0; 4], [partial, couple([0.0; 2])], call % 4 == 0);
+            let results = accumulators.step_both(coefficients.half(call % 4), [0.0; 4], [partial, couple([0.0; 2])], call % 4 == 0);
             assert_eq!(results[0].written, call != 9, "call {call}");
             assert!(results[1].written);
         }
@@ -381,11 +354,7 @@ mod tests {
         for call in 0..5 {
             for side in 0..2 {
                 let units = [6 + side, 4 + side, 2 + side, side];
-                let sum: f64 = units
-                    .iter()
-                    .enumerate()
-                    .map(|(step, &unit)| dot4(&coefficients, 0, x(call + step), unit))
-                    .sum();
+                let sum: f64 = units.iter().enumerate().map(|(step, &unit)| dot4(&coefficients, 0, x(call + step), unit)).sum();
                 let start = if side == 0 { 100.0 + call as f64 } else { 200.0 };
                 assert_eq!(out[call + 4].values[side], (sum + start) as f32);
             }

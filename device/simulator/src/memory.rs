@@ -6,7 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::code::{Block, BLOCK_BYTES};
+use crate::code::{BLOCK_BYTES, Block};
 use crate::fault::{Access, Cause, Step, fail};
 
 /// First byte of tile memory (machine.md b).
@@ -146,7 +146,7 @@ impl TileMemory {
             Slot::Shared(page) => page,
             Slot::Poison => return (scramble(self.salt ^ u64::from(offset / 8)), 0),
         };
-        let word = within / 4 & !1;
+        let word = (within / 4) & !1;
         (page.doubles[within / 8], (page.written[word / 64] >> (word % 64)) as u32 & 3)
     }
 
@@ -391,7 +391,7 @@ impl Page {
 
 #[inline]
 fn check(address: u32, size: u32, access: Access) -> Step {
-    if address % size != 0 {
+    if !address.is_multiple_of(size) {
         return fail(Cause::Misaligned { address, alignment: size, access });
     }
     inside(address, access)
@@ -465,14 +465,8 @@ mod tests {
         let mut back = Vec::new();
         memory.read_words(0x50ffc, 1500, &mut back).unwrap();
         assert_eq!(back, words);
-        assert_eq!(
-            memory.read_words(0x50ff8, 2, &mut back),
-            Err(ReadFault::Poison { address: 0x50ff8 })
-        );
-        assert_eq!(
-            memory.read_words(0x50ffc + 6000 - 4, 2, &mut back),
-            Err(ReadFault::Poison { address: 0x50ffc + 6000 })
-        );
+        assert_eq!(memory.read_words(0x50ff8, 2, &mut back), Err(ReadFault::Poison { address: 0x50ff8 }));
+        assert_eq!(memory.read_words(0x50ffc + 6000 - 4, 2, &mut back), Err(ReadFault::Poison { address: 0x50ffc + 6000 }));
     }
 
     #[test]
@@ -487,13 +481,7 @@ mod tests {
     #[test]
     fn accesses_outside_or_unaligned_are_refused() {
         let memory = TileMemory::new(0);
-        assert_eq!(
-            *memory.load_double(0x50004).unwrap_err(),
-            Cause::Misaligned { address: 0x50004, alignment: 8, access: Access::Load }
-        );
-        assert_eq!(
-            *memory.load_word(END).unwrap_err(),
-            Cause::AddressOutside { address: END, access: Access::Load }
-        );
+        assert_eq!(*memory.load_double(0x50004).unwrap_err(), Cause::Misaligned { address: 0x50004, alignment: 8, access: Access::Load });
+        assert_eq!(*memory.load_word(END).unwrap_err(), Cause::AddressOutside { address: END, access: Access::Load });
     }
 }

@@ -560,8 +560,9 @@ fn accumulator_form(mnemonic: &str) -> Option<Kind> {
 /// Forms whose semantics no public source fixes: class codes, outer product, random loads, top-k.
 fn without_public_meaning(mnemonic: &str) -> Option<Kind> {
     match mnemonic {
-        "f16v2class" | "f16v4class" | "f32class" | "f32v2class" | "f8v4class" | "f32v2aop" | "ldb16b16"
-        | "f16v8topk" | "f32v4topk" => Some(Kind::NotSimulated),
+        "f16v2class" | "f16v4class" | "f32class" | "f32v2class" | "f8v4class" | "f32v2aop" | "ldb16b16" | "f16v8topk" | "f32v4topk" => {
+            Some(Kind::NotSimulated)
+        }
         _ => None,
     }
 }
@@ -710,21 +711,14 @@ impl Kind {
 
     /// Whether only the supervisor may execute the form.
     pub(crate) fn is_supervisor_only(self) -> bool {
-        matches!(self, Kind::PutCoefficients { .. } | Kind::Run | Kind::RunAll | Kind::Sync | Kind::Announce)
-            || self.is_exchange()
+        matches!(self, Kind::PutCoefficients { .. } | Kind::Run | Kind::RunAll | Kind::Sync | Kind::Announce) || self.is_exchange()
     }
 
     /// Whether the form belongs to a row: it counts exchange events.
     pub(crate) fn is_exchange(self) -> bool {
         matches!(
             self,
-            Kind::Delay
-                | Kind::DelayPointer
-                | Kind::DelaySelect
-                | Kind::Send
-                | Kind::SendOffset
-                | Kind::SendControl
-                | Kind::SendBoth
+            Kind::Delay | Kind::DelayPointer | Kind::DelaySelect | Kind::Send | Kind::SendOffset | Kind::SendControl | Kind::SendBoth
         )
     }
 }

@@ -27,10 +27,7 @@ impl Triple {
     #[inline]
     pub(crate) fn pack(self) -> (u32, u32) {
         let [first, second, third] = self.0;
-        (
-            first & ADDRESS | (third & 0x7ff) << 21,
-            second & ADDRESS | (third >> 11 & 0x3ff) << 21,
-        )
+        (first & ADDRESS | (third & 0x7ff) << 21, second & ADDRESS | (third >> 11 & 0x3ff) << 21)
     }
 
     /// Moves address `which` by its stride code: 0 = 8 bytes, k = 8 * signed field k of the stride register.
@@ -104,13 +101,7 @@ pub(crate) fn execute(worker: &mut Worker, operation: &Operation, pace: Pace, me
 }
 
 /// The default stride of a narrow second access is not public: only explicit strides are simulated.
-fn load_two(
-    worker: &mut Worker,
-    operation: &Operation,
-    pace: Pace,
-    memory: &TileMemory,
-    [first, second]: [u32; 2],
-) -> Step {
+fn load_two(worker: &mut Worker, operation: &Operation, pace: Pace, memory: &TileMemory, [first, second]: [u32; 2]) -> Step {
     if pace != Pace::Load2 && operation.immediate >> 2 & 3 == 0 {
         return fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate });
     }

@@ -14,7 +14,7 @@ const RETURN: u32 = 0x4c000;
 const SCRATCH: u32 = 0x80000 - 6 * SCRATCH_BYTES;
 const SCRATCH_BYTES: u32 = 0x100;
 /// A call that takes longer is given up.
-const CALL_CLOCKS_MAX: u64 = 1 << 32;
+const CALL_CLOCKS_MAX: u64 = 1 << 26;
 
 /// What a call cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,12 +122,7 @@ impl SingleTile {
 ///
 /// # Errors
 /// The tile's [`Fault`]; segments that cannot be placed give a fault of the supervisor at clock 0.
-pub fn measure_call(
-    segments: &[Segment],
-    entry: u32,
-    argument_block: u32,
-    parameters: &Parameters,
-) -> Result<CallMeasurement, Fault> {
+pub fn measure_call(segments: &[Segment], entry: u32, argument_block: u32, parameters: &Parameters) -> Result<CallMeasurement, Fault> {
     let mut tile = SingleTile::new(parameters, 0);
     if let Err(fault) = tile.load(segments) {
         let address = match fault {

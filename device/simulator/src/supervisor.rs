@@ -65,10 +65,8 @@ impl Tile {
         if self.pass || operation.kind.is_exchange() {
             return false;
         }
-        let touches = matches!(
-            operation.kind,
-            Kind::Load { .. } | Kind::Store { .. } | Kind::RunAll | Kind::Run | Kind::PutCoefficients { .. }
-        );
+        let touches =
+            matches!(operation.kind, Kind::Load { .. } | Kind::Store { .. } | Kind::RunAll | Kind::Run | Kind::PutCoefficients { .. });
         if touches && !self.exchange.unresolved && !self.exchange.in_flight {
             self.exchange.logging = false;
         }
@@ -261,7 +259,7 @@ impl Tile {
 
     fn launch_address(&self, operation: &Operation, entry: u32) -> Step {
         self.main.need(operation)?;
-        if entry % 4 != 0 || !(crate::memory::BASE..crate::memory::REGION_1).contains(&entry) {
+        if !entry.is_multiple_of(4) || !(crate::memory::BASE..crate::memory::REGION_1).contains(&entry) {
             return fail(Cause::BadProgramCounter { address: entry });
         }
         Ok(())
@@ -486,4 +484,3 @@ fn depends_on_csr(operation: &Operation, number: u32) -> bool {
         _ => false,
     }
 }
-

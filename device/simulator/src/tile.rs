@@ -274,11 +274,7 @@ impl Tile {
     }
 
     /// Runs workers in the order of their slots until none runs, or `stop(active, clock of the next turn)` says so.
-    fn run_workers(
-        &mut self,
-        environment: &Environment,
-        stop: impl Fn(u8, u64) -> bool,
-    ) -> Result<(), Box<Fault>> {
+    fn run_workers(&mut self, environment: &Environment, stop: impl Fn(u8, u64) -> bool) -> Result<(), Box<Fault>> {
         let Some(workers) = self.workers.as_deref_mut() else { return Ok(()) };
         let empty;
         let coefficients = match self.coefficients.as_deref() {
@@ -362,4 +358,3 @@ impl Tile {
         self.state = State::Running;
     }
 }
-

@@ -41,10 +41,7 @@ impl Function {
 
     /// Whether the argument is a pole.
     pub(crate) fn pole(self, x: f64) -> bool {
-        let has_pole = matches!(
-            self,
-            Function::Ln | Function::Log2 | Function::Reciprocal | Function::ReciprocalSqrt
-        );
+        let has_pole = matches!(self, Function::Ln | Function::Log2 | Function::Reciprocal | Function::ReciprocalSqrt);
         has_pole && x == 0.0
     }
 }

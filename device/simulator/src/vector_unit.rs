@@ -227,26 +227,20 @@ fn accumulators(worker: &mut Worker, operation: &Operation, coefficients: &Coeff
             NOTHING
         }
         Kind::SingleAccumulate { kind } => {
-            let values: [f64; 4] =
-                std::array::from_fn(|i| term(kind, f64::from(f32::from_bits(worker.aux[(x as usize & 12) + i]))));
+            let values: [f64; 4] = std::array::from_fn(|i| term(kind, f64::from(f32::from_bits(worker.aux[(x as usize & 12) + i]))));
             worker.accumulators.accumulate(&values);
             NOTHING
         }
         Kind::HalfDot { four } => {
-            let (a, b) = if four {
-                (worker.aux_pair(x), worker.aux_pair(y))
-            } else {
-                (worker.aux(x).into(), worker.aux(y).into())
-            };
+            let (a, b) = if four { (worker.aux_pair(x), worker.aux_pair(y)) } else { (worker.aux(x).into(), worker.aux(y).into()) };
             let product = |i: u32| f16_operand((a >> (16 * i)) as u16) * f16_operand((b >> (16 * i)) as u16);
             let sums = [product(0) + product(1), if four { product(2) + product(3) } else { 0.0 }];
             worker.accumulators.accumulate(&sums[..if four { 2 } else { 1 }]);
             NOTHING
         }
         Kind::SingleDot { two: pair } => {
-            let product = |i: usize| {
-                f64::from(f32::from_bits(worker.aux[x as usize + i])) * f64::from(f32::from_bits(worker.aux[y as usize + i]))
-            };
+            let product =
+                |i: usize| f64::from(f32::from_bits(worker.aux[x as usize + i])) * f64::from(f32::from_bits(worker.aux[y as usize + i]));
             let sums = [product(0), if pair { product(1) } else { 0.0 }];
             worker.accumulators.accumulate(&sums[..if pair { 2 } else { 1 }]);
             NOTHING
@@ -279,8 +273,7 @@ fn accumulators(worker: &mut Worker, operation: &Operation, coefficients: &Coeff
             need_scale(worker, operation)?;
             let (a, b) = (f16_to_f64(worker.scale as u16), f16_to_f64((worker.scale >> 16) as u16));
             let (p, q) = (worker.aux_pair(x), worker.aux_pair(y));
-            let value =
-                |i: usize| (a * f16_operand((p >> (16 * i)) as u16) + b * f16_operand((q >> (16 * i)) as u16)) as f32;
+            let value = |i: usize| (a * f16_operand((p >> (16 * i)) as u16) + b * f16_operand((q >> (16 * i)) as u16)) as f32;
             let (old, written) = worker.accumulators.replace::<4>(std::array::from_fn(value));
             let bits = (0..4).fold(0, |word, i| word | u64::from(worker.float.round16(old[i].into())) << (16 * i));
             AuxResult { written: if written { 3 } else { 0 }, ..two(d, bits) }
@@ -290,8 +283,7 @@ fn accumulators(worker: &mut Worker, operation: &Operation, coefficients: &Coeff
             let a = f64::from(f32::from_bits(worker.scale));
             let single = |pair: u64, i: usize| f64::from(f32::from_bits((pair >> (32 * i)) as u32));
             let (p, q) = (worker.aux_pair(x), worker.aux_pair(y));
-            let (old, written) =
-                worker.accumulators.replace::<2>(std::array::from_fn(|i| (a * single(p, i) + single(q, i)) as f32));
+            let (old, written) = worker.accumulators.replace::<2>(std::array::from_fn(|i| (a * single(p, i) + single(q, i)) as f32));
             let bits = u64::from(old[0].to_bits()) | u64::from(old[1].to_bits()) << 32;
             AuxResult { written: if written { 3 } else { 0 }, ..two(d, bits) }
         }
@@ -332,12 +324,7 @@ fn need_coefficients(coefficients: &Coefficients, sets: u32, operation: &Operati
 
 #[inline]
 fn operands4(value: u64) -> [f64; 4] {
-    [
-        f16_operand(value as u16),
-        f16_operand((value >> 16) as u16),
-        f16_operand((value >> 32) as u16),
-        f16_operand((value >> 48) as u16),
-    ]
+    [f16_operand(value as u16), f16_operand((value >> 16) as u16), f16_operand((value >> 32) as u16), f16_operand((value >> 48) as u16)]
 }
 
 #[inline]
@@ -363,8 +350,7 @@ fn matrix_fast(worker: &mut Worker, operation: &Operation, coefficients: &Coeffi
     let x = operands4(worker.aux_pair(operation.x));
     let partial = worker.aux_pair(operation.y);
     let written = worker.aux_pair_written(operation.y);
-    let partials =
-        [half_couple(partial as u32, written & 1 == 1), half_couple((partial >> 32) as u32, written & 2 == 2)];
+    let partials = [half_couple(partial as u32, written & 1 == 1), half_couple((partial >> 32) as u32, written & 2 == 2)];
     let results = worker.accumulators.step_both(coefficients.half(phase), x, partials, phase == 0);
     let low = rounded(&mut worker.float, results[0]);
     let high = rounded(&mut worker.float, results[1]);
@@ -419,12 +405,7 @@ fn bytes8(value: u64, formats: u32) -> [f64; 8] {
     std::array::from_fn(|i| format.value((value >> (8 * i)) as u8))
 }
 
-fn matrix_step(
-    worker: &mut Worker,
-    operation: &Operation,
-    matrix: Matrix,
-    coefficients: &Coefficients,
-) -> Step<AuxResult> {
+fn matrix_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coefficients: &Coefficients) -> Step<AuxResult> {
     let entering = partials(worker, operation.y, matrix);
     let (units, phase) = (operation.units as usize, operation.phase as usize);
     let swap = phase == 0;
@@ -457,12 +438,7 @@ fn matrix_step(
     Ok(delivered(worker, operation.d, matrix, results))
 }
 
-fn slim_step(
-    worker: &mut Worker,
-    operation: &Operation,
-    matrix: Matrix,
-    coefficients: &Coefficients,
-) -> Step<AuxResult> {
+fn slim_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coefficients: &Coefficients) -> Step<AuxResult> {
     if matches!(matrix, Matrix::Single8 | Matrix::Single16) {
         return fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate });
     }

@@ -135,7 +135,7 @@ impl Worker {
 
     fn start_repeat(&mut self, operation: &Operation, next: u32) -> Step<u32> {
         self.main.need(operation)?;
-        if next % 8 != 0 {
+        if !next.is_multiple_of(8) {
             return fail(Cause::IllegalRepeat { rule: "the body starts at a multiple of 8" });
         }
         if self.repeat.count > 0 {
@@ -175,11 +175,7 @@ impl Worker {
 
 /// Executes a branch or call: the next program counter, or nothing if the operation is none.
 #[inline]
-pub(crate) fn branch(
-    main: &mut crate::context::MainRegisters,
-    operation: &Operation,
-    next: u32,
-) -> Step<Option<u32>> {
+pub(crate) fn branch(main: &mut crate::context::MainRegisters, operation: &Operation, next: u32) -> Step<Option<u32>> {
     Ok(Some(match operation.kind {
         Kind::BranchTo => operation.immediate,
         Kind::BranchRegister => {
@@ -222,4 +218,3 @@ pub(crate) fn refuse<T>(operation: &Operation, supervisor: bool) -> Step<T> {
         _ => fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate }),
     }
 }
-

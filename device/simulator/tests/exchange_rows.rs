@@ -72,9 +72,7 @@ fn participant(case: &Case, tile: u16, row: &[u32], nops: usize) -> Vec<Segment>
     code.push(call(base));
     let mut segments = vec![program(code), segment(base, row)];
     let received = |address: u32| {
-        case.messages.iter().any(|m| {
-            m.destinations.iter().any(|&(d, at)| d == tile && address >= at && address < at + 4 * m.items)
-        })
+        case.messages.iter().any(|m| m.destinations.iter().any(|&(d, at)| d == tile && address >= at && address < at + 4 * m.items))
     };
     for message in case.messages.iter().filter(|m| m.source == tile && !received(m.address)) {
         let words: Vec<u32> = (0..message.items).map(|i| content(tile, message.address + 4 * i)).collect();
@@ -124,9 +122,8 @@ fn every_word_of_every_row_lands_where_and_when_the_schedule_says() {
 
 /// Where the words of a message come from in the end: relays follow the message that filled them.
 fn origin_of(case: &Case, message: &Message) -> (u16, u32) {
-    let filled = case.messages.iter().find(|m| {
-        m.destinations.iter().any(|&(tile, address)| tile == message.source && address == message.address)
-    });
+    let filled =
+        case.messages.iter().find(|m| m.destinations.iter().any(|&(tile, address)| tile == message.source && address == message.address));
     filled.map_or((message.source, message.address), |m| origin_of(case, m))
 }
 
@@ -165,10 +162,7 @@ fn wrong_words(case: &Case, chip: &Chip) -> bool {
         message.destinations.iter().any(|&(destination, address)| {
             let id = PhysTile::new(destination).unwrap();
             let Ok(bytes) = chip.read_memory(id, address, 4 * message.items) else { return true };
-            bytes
-                .chunks_exact(4)
-                .enumerate()
-                .any(|(i, found)| found != content(origin.0, origin.1 + 4 * i as u32).to_le_bytes())
+            bytes.chunks_exact(4).enumerate().any(|(i, found)| found != content(origin.0, origin.1 + 4 * i as u32).to_le_bytes())
         })
     })
 }
@@ -180,11 +174,8 @@ fn threads_change_nothing() {
         let run = |threads| {
             let mut chip = loaded(&case, threads, None);
             let stop = chip.run();
-            let memory: Vec<Vec<u8>> = case
-                .rows
-                .iter()
-                .map(|(tile, ..)| chip.read_raw(PhysTile::new(*tile).unwrap(), 0x4c000, 0x9c000).unwrap())
-                .collect();
+            let memory: Vec<Vec<u8>> =
+                case.rows.iter().map(|(tile, ..)| chip.read_raw(PhysTile::new(*tile).unwrap(), 0x4c000, 0x9c000).unwrap()).collect();
             let clocks: Vec<u64> = PhysTile::all().map(|tile| chip.clock(tile)).collect();
             (stop, memory, clocks, chip.watched())
         };
@@ -196,14 +187,14 @@ fn threads_change_nothing() {
 fn pair_case(items: u32, source: u32, target: u32, base: u32) -> Case {
     let (mut sender, mut receiver) = (vec![0x40a0_0016], Vec::new());
     let first = items.min(64);
-    sender.push(0x7800_0003 | (first - 1) << 21 | source / 4 << 3);
+    sender.push(0x7800_0003 | (first - 1) << 21 | (source / 4) << 3);
     if items > 64 {
         let rest = items - 65;
         sender.push(0x7000_0003 | (rest & 63) << 21 | (rest >> 6) << 14);
     }
     receiver.push(0x6400_0000);
     let (neutral, pointer) = (1 + items, 53);
-    let pic = |events: u32| 0x6000_0000 | (events - 1) << 19 | target / 4;
+    let pic = |events: u32| 0x6000_0000 | (events - 1) << 19 | (target / 4);
     let xpic = |events: u32| 0x6400_0000 | (events - 1) << 14 | 0x640;
     if neutral < pointer {
         receiver.extend([xpic(items), pic(pointer - neutral), 0x40a0_0000 | (items + 4)]);

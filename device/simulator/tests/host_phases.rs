@@ -43,8 +43,7 @@ const PHASE_CODE: u32 = 0x58000;
 
 fn participant(phase: &Phase) -> Vec<Segment> {
     let words = if phase.announces { 0x50000 } else { 0x50008 };
-    let mut segments =
-        vec![program(vec![call(PHASE_CODE)]), segment(PHASE_CODE, &phase.code), segment(words, &phase.packets)];
+    let mut segments = vec![program(vec![call(PHASE_CODE)]), segment(PHASE_CODE, &phase.code), segment(words, &phase.packets)];
     if phase.role == "d2h" {
         let data: Vec<u32> = (0..phase.bytes / 4).map(|i| 0xd200_0000 + i).collect();
         segments.push(segment(phase.tile_address, &data));

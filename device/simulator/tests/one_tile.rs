@@ -32,12 +32,7 @@ fn on_workers(code: &[u32]) -> Vec<Segment> {
 }
 
 fn launcher() -> Vec<u32> {
-    vec![
-        word("setzi.m_zi20", &[1, WORKER]),
-        word("runall.mm_zi16", &[1, 15, 0]),
-        word("sync.zi4", &[2]),
-        word("br.m", &[10]),
-    ]
+    vec![word("setzi.m_zi20", &[1, WORKER]), word("runall.mm_zi16", &[1, 15, 0]), word("sync.zi4", &[2]), word("br.m", &[10])]
 }
 
 fn tile_with(segments: &[Segment]) -> SingleTile {
@@ -129,8 +124,7 @@ fn an_empty_phase_costs_the_planning_constant_in_full() {
         ]
     };
     let code = [phase(ROW), phase(ROW)].concat();
-    let segments =
-        vec![program(code), segment(WORKER, &[word("exitz.m", &[15])]), segment(ROW, &[word("br.m", &[10])])];
+    let segments = vec![program(code), segment(WORKER, &[word("exitz.m", &[15])]), segment(ROW, &[word("br.m", &[10])])];
     let mut chip = chip(1);
     let busy: Vec<_> = PhysTile::all().map(|tile| (tile, segments.clone())).collect();
     load_all(&mut chip, &busy, &segments[0]);
@@ -264,8 +258,7 @@ fn a_bundle_reads_registers_as_they_were_before_it() {
     segments.push(segment(DATA, &[1, 2, 3, 4]));
     let (tile, result) = run(&segments);
     result.unwrap();
-    let words: Vec<u32> =
-        tile.read(OUT, 16).unwrap().chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
+    let words: Vec<u32> = tile.read(OUT, 16).unwrap().chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
     assert_eq!(words, [1, 2, !1, !2]);
 }
 
@@ -331,12 +324,7 @@ fn sums_of_eight_halves_drain_through_gina() {
     segments.push(segment(DATA, &packed));
     let (tile, result) = run(&segments);
     result.unwrap();
-    let out: Vec<f64> = tile
-        .read(OUT, 32)
-        .unwrap()
-        .chunks_exact(4)
-        .map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap())))
-        .collect();
+    let out: Vec<f64> = tile.read(OUT, 32).unwrap().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect();
     let expected: Vec<f64> = values.iter().map(|v| v + v * v).collect();
     assert_eq!(out, expected);
 }
@@ -344,11 +332,7 @@ fn sums_of_eight_halves_drain_through_gina() {
 #[test]
 fn partial_supervisor_slots_let_it_run_beside_one_worker() {
     let spin: Vec<u32> = (0..50).map(|_| isa::NOP).collect();
-    let mut code = vec![
-        word("setzi.m_zi20", &[1, WORKER]),
-        word("setzi.m_zi20", &[2, 0]),
-        word("run.mm_zi16", &[1, 2, 0]),
-    ];
+    let mut code = vec![word("setzi.m_zi20", &[1, WORKER]), word("setzi.m_zi20", &[2, 0]), word("run.mm_zi16", &[1, 2, 0])];
     code.extend((0..30).map(|_| isa::NOP));
     code.extend([word("sync.zi4", &[2]), word("br.m", &[10])]);
     let mut worker = spin;
@@ -373,9 +357,9 @@ proptest! {
             ("f16v2max.aaa", f64::max),
         ] {
             let found = halves(aux(id, &[6, 0, 1], inputs)[0]);
-            for lane in 0..2 {
+            for (lane, value) in found.into_iter().enumerate() {
                 let exact = operation(halves(a)[lane], halves(b)[lane]);
-                prop_assert_eq!(found[lane], nearest(exact), "{} lane {}", id, lane);
+                prop_assert_eq!(value, nearest(exact), "{} lane {}", id, lane);
             }
         }
         let broadcast = halves(aux("f16v2mul.bu", &[6, 0, 1], inputs)[0]);
