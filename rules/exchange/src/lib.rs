@@ -24,10 +24,22 @@ mod scheduler;
 mod events;
 mod row;
 
+mod violation;
+
+mod check_messages;
+mod check_programs;
+mod check_rows;
+mod check_schedule;
+
 pub use bound::estimate;
+pub use check_messages::validate_messages;
+pub use check_programs::{FabricState, TileProgram, validate_programs};
+pub use check_rows::{PlacedRow, validate_rows};
+pub use check_schedule::validate;
 pub use events::{Control, Send, Setting, TileEvents, lower};
 pub use message::{Spot, TimedMessage, Width};
 pub use problem::{BufferId, Fault, Place, Problem, Transfer};
 pub use row::{Row, RowCause, RowFault, row, rows, timed_rows};
 pub use schedule::{Figures, Kind, Message, Schedule, TilePlan};
 pub use scheduler::schedule;
+pub use violation::{Invariant, Violation};

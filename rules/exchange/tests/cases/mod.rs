@@ -18,12 +18,13 @@ pub(crate) struct Case {
     pub(crate) message: Vec<Message>,
     #[serde(default)]
     pub(crate) row: Vec<Row>,
-    #[serde(default)]
-    pub(crate) row_base: Vec<At>,
 }
 
 #[derive(Deserialize)]
 pub(crate) struct Message {
+    /// Written behind the last message of a case, so it is that message's in TOML.
+    #[serde(default)]
+    row_base: Vec<At>,
     src: u16,
     width: u32,
     items: u32,
@@ -53,6 +54,11 @@ pub(crate) struct Row {
 }
 
 impl Case {
+    /// Where rows lie, for cases that say so.
+    pub(crate) fn row_bases(&self) -> Vec<&At> {
+        self.message.iter().flat_map(|message| &message.row_base).collect()
+    }
+
     pub(crate) fn messages(&self) -> Vec<TimedMessage> {
         self.message.iter().map(Message::timed).collect()
     }

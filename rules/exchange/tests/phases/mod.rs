@@ -4,7 +4,7 @@ use exchange::{BufferId, Place, Problem, Transfer};
 use ipu21::tile::TileId;
 
 /// Recorded phases: name, text, horizon of the reference compiler.
-pub const RECORDED: [(&str, &str, u32); 5] = [
+pub(crate) const RECORDED: [(&str, &str, u32); 5] = [
     ("attn_h1_t64_p06", include_str!("../data/phases/attn_h1_t64_p06.tsv"), 5046),
     ("attn_h1_t64_flash_p09", include_str!("../data/phases/attn_h1_t64_flash_p09.tsv"), 5327),
     ("gemm_2048x256x64_t1472_p00", include_str!("../data/phases/gemm_2048x256x64_t1472_p00.tsv"), 726),
@@ -17,12 +17,12 @@ const SENT: BufferId = BufferId(0);
 const RECEIVED: BufferId = BufferId(1);
 
 /// A tile by number.
-pub fn tile(number: u16) -> TileId {
+pub(crate) fn tile(number: u16) -> TileId {
     TileId::new(number).expect("a logical tile number")
 }
 
 /// The problem of a recorded phase.
-pub fn parse(text: &str) -> Problem {
+pub(crate) fn parse(text: &str) -> Problem {
     let transfers = text.lines().skip(2).map(|line| {
         let fields: Vec<&str> = line.split('\t').collect();
         let source = Place { tile: tile(fields[1].parse().expect("tile")), buffer: SENT, offset: address(fields[4]) };
@@ -40,7 +40,7 @@ fn address(text: &str) -> u32 {
 }
 
 /// Every one of 64 tiles sends ten pieces of 96 words to all others.
-pub fn gather() -> Problem {
+pub(crate) fn gather() -> Problem {
     let mut transfers = Vec::new();
     for source in 0..64 {
         for piece in 0..10 {

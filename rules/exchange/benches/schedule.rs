@@ -1,0 +1,19 @@
+//! Time to schedule the known phases.
+
+#[path = "../tests/phases/mod.rs"]
+mod phases;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+
+fn bench(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("schedule");
+    group.sample_size(10);
+    let recorded = phases::RECORDED.map(|(name, text, _)| (name, phases::parse(text)));
+    for (name, problem) in recorded.into_iter().chain([("gather", phases::gather())]) {
+        group.bench_function(name, |bencher| bencher.iter(|| exchange::schedule(&problem)));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, bench);
+criterion_main!(benches);
