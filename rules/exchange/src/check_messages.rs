@@ -95,7 +95,7 @@ fn spine(source: &Seat, destination: &Seat) -> i32 {
 }
 
 /// Receiver's counter minus sender's.
-fn skew(source: TileId, destination: TileId) -> i32 {
+pub(crate) fn skew(source: TileId, destination: TileId) -> i32 {
     let (from, to) = (seat(source.physical()), seat(destination.physical()));
     let a_column = [5, 3][to.side as usize];
     let constant = if (from.side, to.side) == (1, 0) { 14 } else { 30 };
@@ -106,7 +106,8 @@ fn direction(source: TileId, destination: TileId) -> u32 {
     if spine(&seat(source.physical()), &seat(destination.physical())) > 0 { 1 } else { 2 }
 }
 
-fn depth(tile: TileId) -> i32 {
+/// Events from the select of a source to its first word in memory.
+pub(crate) fn depth(tile: TileId) -> i32 {
     52 + 2 * seat(tile.physical()).row
 }
 
@@ -115,7 +116,8 @@ fn hears_first(source: TileId, destination: TileId) -> bool {
     skew(source, destination) < skew(source, other(destination))
 }
 
-fn other(tile: TileId) -> TileId {
+/// The other tile of the pair.
+pub(crate) fn other(tile: TileId) -> TileId {
     tile.partner()
 }
 
@@ -130,7 +132,7 @@ fn select_event(message: &TimedMessage, receiver: TileId) -> i32 {
 }
 
 /// First event after a send at which its tile may go on.
-fn sent_by(message: &TimedMessage) -> i32 {
+pub(crate) fn sent_by(message: &TimedMessage) -> i32 {
     let earliest = message.destinations.iter().map(|spot| -skew(message.source.tile, spot.tile)).max().unwrap_or(0).max(0);
     (message.start as i32 - earliest) + (earliest + message.items as i32).max(6)
 }

@@ -9,10 +9,9 @@ use std::collections::BTreeMap;
 
 use ipu21::exchange_word::{ExchangeWord, RETURN};
 use ipu21::memory::{self, FETCH_LOOK_AHEAD, REGION1, UnitSet};
-use ipu21::route::latency;
 use ipu21::tile::TileId;
 
-use crate::check_messages::validate_messages;
+use crate::check_messages::{depth, other, sent_by, skew, validate_messages};
 use crate::events::{Control, Send, Setting, TileEvents};
 use crate::message::{TimedMessage, Width};
 use crate::violation::{Findings, Invariant, Violation};
@@ -166,7 +165,7 @@ fn check_sends(messages: &[TimedMessage], read: &[TileEvents], findings: &mut Fi
     }
 }
 
-/// I18, with horizons counted from the latency of a word from sender to memory.
+/// I18, a receiver waits five events after its last store, seven after its format is back in pair mode.
 fn check_lengths(messages: &[TimedMessage], read: &[TileEvents], findings: &mut Findings) {
     let mut needed = BTreeMap::<TileId, i64>::new();
     let mut wait = |tile: TileId, event: i64| {
@@ -175,14 +174,19 @@ fn check_lengths(messages: &[TimedMessage], read: &[TileEvents], findings: &mut 
     };
     for message in messages {
         let source = message.source.tile;
-        let (start, items) = (i64::from(message.start), i64::from(message.items));
-        wait(source, start + items);
+        wait(source, i64::from(sent_by(message)));
+        if message.width == Width::Pair {
+            wait(other(source), i64::from(sent_by(message)));
+        }
         for spot in &message.destinations {
-            let stored = |tile: TileId| start + i64::from(latency(source.physical(), tile.physical())) + items;
-            match message.width {
-                Width::Word => wait(spot.tile, stored(spot.tile) + 5),
-                Width::Pair => wait(spot.tile, stored(spot.tile).max(stored(spot.tile.partner())) - 2 + 7),
-            }
+            let stored = |tile: TileId| message.start as i32 + skew(source, tile) + 1 + depth(tile) + message.items as i32;
+            wait(
+                spot.tile,
+                i64::from(match message.width {
+                    Width::Word => stored(spot.tile) + 5,
+                    Width::Pair => stored(spot.tile).max(stored(other(spot.tile))) - 2 + 7,
+                }),
+            );
         }
     }
     for events in read {

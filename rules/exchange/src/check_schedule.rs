@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipu21::tile::TileId;
 
-use crate::check_messages::{Memory, check};
+use crate::check_messages::{Memory, check, depth, sent_by, skew};
 use crate::message::TimedMessage;
 use crate::problem::{BufferId, Place, Problem};
 use crate::row::timed_rows;
@@ -75,13 +75,10 @@ fn horizons(timed: &[TimedMessage]) -> BTreeMap<TileId, i64> {
         *horizon = (*horizon).max(event);
     };
     for message in timed {
-        let (start, items) = (i64::from(message.start), i64::from(message.items));
-        let latency = |tile: TileId| i64::from(ipu21::route::latency(message.source.tile.physical(), tile.physical()));
-        let early = |tile: TileId| 53 + 2 * i64::from(tile.physical().row()) - latency(tile);
-        let natural = message.destinations.iter().map(|spot| early(spot.tile)).fold(0, i64::max);
-        wait(message.source.tile, (start + items).max(start - natural + 6));
+        wait(message.source.tile, i64::from(sent_by(message)));
         for spot in &message.destinations {
-            wait(spot.tile, start + latency(spot.tile) + items + 5);
+            let first = message.start as i32 + skew(message.source.tile, spot.tile) + 1 + depth(spot.tile);
+            wait(spot.tile, i64::from(first) + i64::from(message.items) + 5);
         }
     }
     horizons

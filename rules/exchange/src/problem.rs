@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ipu21::memory;
 use ipu21::tile::TileId;
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +70,7 @@ pub enum Fault {
         /// Index of the transfer.
         transfer: u32,
     },
-    /// An offset that is no multiple of 4, or a range beyond 32 bits.
+    /// An offset that is no multiple of 4, or a range that ends beyond the size of tile memory.
     Range {
         /// Index of the transfer.
         transfer: u32,
@@ -88,7 +89,7 @@ impl fmt::Display for Fault {
             Self::Range { transfer, place } => {
                 write!(
                     out,
-                    "transfer {transfer}: expected a word-aligned range, found buffer {} offset {} on tile {}",
+                    "transfer {transfer}: expected a word-aligned range no larger than tile memory, found buffer {} offset {} on tile {}",
                     place.buffer.0, place.offset, place.tile
                 )
             }
@@ -127,7 +128,7 @@ fn check_transfer(index: u32, transfer: &Transfer, faults: &mut Vec<Fault>) {
     }
     for place in std::iter::once(&transfer.source).chain(&transfer.destinations) {
         let end = transfer.words.checked_mul(4).and_then(|bytes| place.offset.checked_add(bytes));
-        if !place.offset.is_multiple_of(4) || end.is_none() {
+        if !place.offset.is_multiple_of(4) || end.is_none_or(|end| end > memory::SIZE) {
             faults.push(Fault::Range { transfer: index, place: *place });
         }
     }
@@ -161,7 +162,7 @@ mod tests {
             [
                 "transfer 0: no words",
                 "transfer 0: no destination",
-                "transfer 1: expected a word-aligned range, found buffer 0 offset 2 on tile 1",
+                "transfer 1: expected a word-aligned range no larger than tile memory, found buffer 0 offset 2 on tile 1",
                 "transfer 1: tile 1 sends to itself",
                 "transfer 1: tile 2 is a destination twice",
             ]

@@ -166,7 +166,7 @@ fn a_changed_word_of_a_send_is_seen() {
 const SYNC_3: u32 = 0x4180_0003;
 const SYNC_1: u32 = 0x4180_0001;
 const SANS_0: u32 = 0x40c0_0000;
-const CALL: u32 = 0x18a0_0000 | 0x5_c000 / 4;
+const CALL: u32 = 0x18a0_0000 | (0x5_c000 / 4);
 const NOP: u32 = 0x19e0_0000;
 const RUNALL: u32 = 0x1500_f000;
 const PUT_FORMAT: u32 = 0x4300_80a3;
