@@ -1,0 +1,68 @@
+//! A finalist's shards, buffers and exchange problems.
+
+use compiler::expand::expand;
+use compiler::program::{Expanded, Variant};
+use graph::{Artifact, Db, Digest, Failure, Made, data_of, load, stage};
+use serde::{Deserialize, Serialize};
+
+use crate::fingerprint::COMPILATION;
+use crate::key::{FinalistKey, digest_of, spec};
+use crate::rule::Program;
+use crate::stage::finalists::{finalists, plan};
+use crate::stage::kernel_library::kernel_library;
+use crate::stage::mapping::mapping;
+use crate::stage::model::model;
+
+/// What later stages branch on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ExpandedFacts {
+    /// Digest of each phase's problem.
+    pub phases: Vec<Digest>,
+    /// Kernel variants called.
+    pub variants: Vec<Variant>,
+    /// Tiles that compute or exchange.
+    pub active_tiles: u32,
+}
+
+/// The program over buffers. Key: plan, mapping, model, manifests, checkpoints.
+#[salsa::tracked(returns(clone))]
+pub fn expanded<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact<Expanded, ExpandedFacts>, Failure> {
+    let (program, index) = (key.program(db), key.index(db));
+    let label = program.label(db);
+    let declared = data_of::<Program>(db, label)?;
+    let library = kernel_library(db, program)?;
+    let model = model(db, db.target(&declared.model))?;
+    let (finalists, mapping) = (finalists(db, program)?, mapping(db, key)?);
+    let inputs = [
+        ("plan", plan(&finalists, index)?),
+        ("mapping", mapping.digest()),
+        ("model", model.digest()),
+        ("manifests", library.digest),
+        ("checkpoints", digest_of(&declared.checkpoints)),
+    ];
+    stage(db, &spec("expanded", COMPILATION, label).index(index), &inputs, || {
+        let (model, all, mapping) = (load(db, &model)?, load(db, &finalists)?, load(db, &mapping)?);
+        let table = library.table();
+        let expanded = expand(&model, &all[index as usize].plan, &mapping, &table, &declared.checkpoints)
+            .map_err(|fault| Failure::input(fault.to_string()))?;
+        let facts = ExpandedFacts {
+            phases: expanded.phases.iter().map(digest_of).collect(),
+            variants: expanded.variants.clone(),
+            active_tiles: active_tiles(&expanded),
+        };
+        let transfers: usize = expanded.phases.iter().map(|phase| phase.transfers.len()).sum();
+        let (phases, buffers, steps) = (expanded.phases.len(), expanded.buffers.len(), expanded.steps.len());
+        Ok(Made::with_facts(expanded, facts)
+            .figure("phases", phases)
+            .figure("shards", transfers)
+            .figure("buffers", buffers)
+            .figure("steps", steps))
+    })
+}
+
+fn active_tiles(expanded: &Expanded) -> u32 {
+    let mut tiles: Vec<_> = expanded.buffers.iter().flat_map(|buffer| &buffer.tiles).collect();
+    tiles.sort_unstable();
+    tiles.dedup();
+    tiles.len() as u32
+}

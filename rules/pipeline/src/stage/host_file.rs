@@ -1,0 +1,33 @@
+//! The bytes of a binding in the package's slice order.
+
+use compiler::host_files;
+use graph::{Artifact, Bytes, Db, Failure, Made, data_of, load, stage};
+
+use crate::fingerprint::Crate;
+use crate::key::{BindingKey, FinalistKey, spec};
+use crate::rule::Run;
+use crate::stage::expanded::expanded;
+use crate::stage::reference::given;
+use crate::stage::selected::selected;
+
+/// The host file. Key: the tensor and the expanded program, whose pieces give the order.
+#[salsa::tracked(returns(clone))]
+pub fn host_file<'db>(db: &'db dyn Db, key: BindingKey<'db>) -> Result<Artifact<Bytes>, Failure> {
+    let (target, name) = (key.run(db), key.name(db));
+    let label = target.label(db);
+    let run = data_of::<Run>(db, label)?;
+    let program = db.target(&run.program);
+    let chosen = selected(db, program)?.facts().finalist;
+    let expanded = expanded(db, FinalistKey::new(db, program, chosen))?;
+    let tensor = given(db, key)?;
+    let inputs = [("tensor", tensor.digest()), ("expanded", expanded.digest())];
+    stage(db, &spec("host_file", &[Crate::Compiler], label).index(name), &inputs, || {
+        let (program, tensor) = (load(db, &expanded)?, load(db, &tensor)?);
+        let binding = program.bindings.iter().find(|binding| binding.name == *name);
+        let binding = binding.ok_or_else(|| Failure::build(format!("the program has no binding `{name}`")))?;
+        let row_major: Vec<u8> = tensor.f16_bits().into_iter().flat_map(u16::to_le_bytes).collect();
+        let bytes = host_files::file_of(binding, &row_major).map_err(|fault| Failure::build(fault.to_string()))?;
+        let size = bytes.len();
+        Ok(Made::new(Bytes::from(bytes)).figure("bytes", size))
+    })
+}

@@ -1,0 +1,89 @@
+//! The kernels a program may call: manifests of its libraries, merged.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use compiler::kernel_table::KernelTable;
+use graph::{Db, Digest, Failure, Label, SourceFile, Target, data_of, read_source};
+use toolchain::manifest::{self, Kernel};
+
+use crate::key::digest_of;
+use crate::rule::{KernelLibrary, Program};
+
+/// A kernel and its source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LibraryKernel {
+    /// From the manifest.
+    pub kernel: Kernel,
+    /// The file with its source.
+    pub source: SourceFile,
+    /// Digest of the manifest's entry.
+    pub digest: Digest,
+}
+
+/// The kernels of a program by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    /// By name.
+    pub kernels: BTreeMap<String, LibraryKernel>,
+    /// Digest of all manifests' entries; sources do not count.
+    pub digest: Digest,
+}
+
+impl Library {
+    /// The manifests as the planner reads them.
+    #[must_use]
+    pub fn table(&self) -> KernelTable {
+        KernelTable::new(self.kernels.values().map(|known| known.kernel.clone()))
+    }
+
+    /// The manifests by kernel name.
+    #[must_use]
+    pub fn manifests(&self) -> BTreeMap<String, Kernel> {
+        self.kernels.iter().map(|(name, known)| (name.clone(), known.kernel.clone())).collect()
+    }
+}
+
+/// The kernels of one library. Key: the manifest's digest and the list of sources.
+#[salsa::tracked(returns(clone))]
+fn library(db: &dyn Db, target: Target) -> Result<Arc<Vec<LibraryKernel>>, Failure> {
+    let label = target.label(db);
+    let declared = data_of::<KernelLibrary>(db, label)?;
+    let bytes = read_source(db, db.source(&declared.manifest))?;
+    let fault = |message: String| Failure::input(message).at_label(label).at_field("manifest");
+    let text = std::str::from_utf8(&bytes).map_err(|cause| fault(format!("{}: {cause}", declared.manifest)))?;
+    let kernels = manifest::parse(text).map_err(|faults| {
+        let messages = faults.iter().map(|fault| format!("{}:{fault}", declared.manifest)).collect();
+        Failure::all(graph::Cause::Input, messages).at_label(label).at_field("manifest")
+    })?;
+    let mut found = Vec::new();
+    for kernel in kernels {
+        let path = declared.srcs.iter().find(|path| path.file_name() == kernel.source);
+        let path = path.ok_or_else(|| fault(format!("kernel `{}`: its source `{}` is not in `srcs`", kernel.name, kernel.source)))?;
+        found.push(LibraryKernel { source: db.source(path), digest: digest_of(&format!("{kernel:?}")), kernel });
+    }
+    Ok(Arc::new(found))
+}
+
+/// All kernels of a program; of two with one name that of the first library counts.
+#[salsa::tracked(returns(clone))]
+pub fn kernel_library(db: &dyn Db, program: Target) -> Result<Arc<Library>, Failure> {
+    let declared = data_of::<Program>(db, program.label(db))?;
+    let mut kernels = BTreeMap::new();
+    for label in &declared.kernels {
+        for kernel in library(db, db.target(label))?.iter() {
+            kernels.entry(kernel.kernel.name.clone()).or_insert_with(|| kernel.clone());
+        }
+    }
+    let digests: Vec<(&String, Digest)> = kernels.iter().map(|(name, kernel)| (name, kernel.digest)).collect();
+    let digest = digest_of(&digests);
+    Ok(Arc::new(Library { kernels, digest }))
+}
+
+/// The kernel of a name, or a failure that lists what there is.
+pub(crate) fn kernel<'a>(library: &'a Library, name: &str, label: &Label) -> Result<&'a LibraryKernel, Failure> {
+    library.kernels.get(name).ok_or_else(|| {
+        let known: Vec<&str> = library.kernels.keys().map(String::as_str).collect();
+        Failure::input(format!("no library has the kernel `{name}`; there are {}", known.join(", "))).at_label(label).at_field("kernels")
+    })
+}
