@@ -1,5 +1,6 @@
 //! A TOML file as a tree that remembers where everything stands.
 
+use std::fmt;
 use std::ops::Range;
 
 use store::KeyBuilder;
@@ -140,4 +141,31 @@ impl Node {
             }
         };
     }
+}
+
+impl fmt::Display for Node {
+    /// The value as TOML in one line.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.value {
+            NodeValue::Text(text) => write!(formatter, "{}", toml::Value::String(text.clone())),
+            NodeValue::Integer(integer) => integer.fmt(formatter),
+            NodeValue::Float(float) => write!(formatter, "{float:?}"),
+            NodeValue::Flag(flag) => flag.fmt(formatter),
+            NodeValue::Foreign(what) => formatter.write_str(what),
+            NodeValue::Array(nodes) => {
+                let values: Vec<String> = nodes.iter().map(Node::to_string).collect();
+                write!(formatter, "[{}]", values.join(", "))
+            }
+            NodeValue::Table(entries) => {
+                let fields: Vec<String> = entries.iter().map(|entry| format!("{} = {}", toml_key(&entry.key), entry.node)).collect();
+                write!(formatter, "{{ {} }}", fields.join(", "))
+            }
+        }
+    }
+}
+
+/// A key as TOML: bare where it can be.
+fn toml_key(key: &str) -> String {
+    let is_bare = !key.is_empty() && key.chars().all(|character| character.is_ascii_alphanumeric() || "_-".contains(character));
+    if is_bare { key.to_owned() } else { toml::Value::String(key.to_owned()).to_string() }
 }

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::build_file::BuildFile;
 use crate::diagnostic::{Diagnostics, Place, Problem};
-use crate::toml_tree::{Node, Span};
+use crate::toml_tree::{Node, NodeValue, Span};
 use crate::{
     Declared, Dependency, Diagnostic, EmbeddedRepository, Failure, Label, Override, PackageName, Pattern, Registry, Rule, RuleKind,
     SourceUse, loader,
@@ -78,6 +78,13 @@ impl LoadedTarget {
     /// The files in its declaration, by field.
     pub fn sources(&self) -> &[SourceUse] {
         &self.sources
+    }
+
+    /// Its fields as declared, changes of the command line included: name and value as TOML, in the order of the text.
+    pub fn fields(&self) -> Vec<(String, String)> {
+        let NodeValue::Table(entries) = &self.node.value else { return Vec::new() };
+        let declared = entries.iter().filter(|entry| entry.key != "rule");
+        declared.map(|entry| (entry.key.clone(), entry.node.to_string())).collect()
     }
 
     /// Where it is declared.

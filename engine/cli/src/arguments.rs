@@ -1,0 +1,110 @@
+//! The command line as typed.
+
+use camino::Utf8PathBuf;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Builds, runs and checks IPU programs described by BUILD.toml files.
+#[derive(Debug, Parser)]
+#[command(name = "ipubuild", version, after_help = EXIT_CODES, override_usage = USAGE)]
+pub(crate) struct Arguments {
+    /// Targets to build, and to run when they are run targets: `//package:target`, `:target`, `//package/...`
+    #[arg(value_name = "LABEL")]
+    pub(crate) labels: Vec<String>,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
+    #[command(flatten)]
+    pub(crate) options: Options,
+}
+
+const USAGE: &str = "ipubuild [OPTIONS] LABEL...\n       ipubuild [OPTIONS] COMMAND ...";
+
+const EXIT_CODES: &str = "Exit codes: 0 success, 1 build or verdict failed, 2 bad input or usage, 130 interrupted.";
+
+/// Options that every command takes.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Work as if started in this directory
+    #[arg(short = 'C', value_name = "DIR", global = true)]
+    pub(crate) directory: Option<Utf8PathBuf>,
+
+    /// Where results are kept [default: $XDG_CACHE_HOME/ipubuild, else ~/.cache/ipubuild]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) store: Option<Utf8PathBuf>,
+
+    /// Number of worker threads [default: one for each processor]
+    #[arg(short, long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) jobs: Option<u16>,
+
+    /// Tell every stage with its figures
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+
+    /// Write every event to this file, one JSON object a line
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) events: Option<Utf8PathBuf>,
+
+    /// When messages are coloured
+    #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
+    pub(crate) color: Color,
+
+    /// Change a field of the targets that have it, for this command only: `--set layout.tiles=32`
+    #[arg(long = "set", value_name = "FIELD=VALUE", global = true)]
+    pub(crate) changes: Vec<String>,
+}
+
+/// When messages are coloured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Build targets, and what run targets need, without running
+    Build {
+        /// Labels and patterns
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+    },
+    /// Build and run run targets
+    Run {
+        /// Labels of run targets, and patterns
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+    },
+    /// Run run targets and test suites, all of them whatever fails, and count verdicts
+    Test {
+        /// Labels of run targets and test suites, and patterns
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+    },
+    /// List targets: `PATTERN`, `deps(PATTERN)` or `rdeps(UNIVERSE, PATTERN)`
+    Query {
+        /// The question
+        #[arg(value_name = "QUERY")]
+        query: String,
+    },
+    /// Show a target's declaration and results, or what a package file holds
+    Show {
+        /// A label, or a file `FILE.ipuexe`
+        #[arg(value_name = "LABEL|FILE")]
+        what: String,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove the exported files of targets; the store keeps its results
+    Clean {
+        /// Labels and patterns
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+    },
+}

@@ -1,0 +1,75 @@
+//! The commands, one a file.
+
+mod build;
+mod clean;
+mod make;
+mod query;
+mod run;
+mod show;
+mod test;
+
+use std::sync::Arc;
+
+use graph::{Label, Pattern, RuleKind, Workspace};
+
+use crate::arguments::{Arguments, Command, Options};
+use crate::console::Console;
+use crate::exit::{Exit, Fault};
+
+/// Does what the arguments say, prints the outcome, and says how to end.
+pub(crate) fn execute(arguments: Arguments) -> Exit {
+    let Arguments { labels, command, options } = arguments;
+    let console = match Console::new(&options, !matches!(command, Some(Command::Query { .. } | Command::Show { .. }))) {
+        Ok(console) => Arc::new(console),
+        Err(fault) => return complain(&fault),
+    };
+    let outcome = dispatch(&labels, command.as_ref(), &options, &console);
+    let finished = console.finish();
+    match outcome.and_then(|exit| finished.map(|()| exit)) {
+        Ok(exit) => exit,
+        Err(fault) => {
+            console.fault(&fault);
+            fault.exit
+        }
+    }
+}
+
+/// A fault before there is a console.
+fn complain(fault: &Fault) -> Exit {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr().lock(), "{}", fault.message);
+    fault.exit
+}
+
+fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
+    match (command, labels) {
+        (None, []) => Err(Fault::input("no target and no command; `ipubuild --help` lists what can be done")),
+        (None, labels) => make::make(labels, options, console),
+        (Some(_), [label, ..]) => Err(Fault::input(format!("`{label}` stands before the command; expected labels after it"))),
+        (Some(Command::Build { labels }), _) => build::build(labels, options, console),
+        (Some(Command::Run { labels }), _) => run::run(labels, options, console),
+        (Some(Command::Test { labels }), _) => test::test(labels, options, console),
+        (Some(Command::Query { query }), _) => query::query(query, options, console),
+        (Some(Command::Show { what, json }), _) => show::show(what, *json, options, console),
+        (Some(Command::Clean { labels }), _) => clean::clean(labels, options, console),
+    }
+}
+
+/// The requested labels of these kinds, suites replaced by their members; a label that was named itself and is of
+/// another kind is a fault, one that a pattern named is left out.
+fn of_kinds(workspace: &Workspace, patterns: &[Pattern], kinds: &[RuleKind], wanted: &str) -> Result<Vec<Label>, Fault> {
+    let kind_of = |label: &Label| workspace.target(label).map(|target| target.rule().kind());
+    for pattern in patterns {
+        if let Pattern::One(label) = pattern
+            && let Some(target) = workspace.target(label)
+            && target.rule().kind() != RuleKind::Suite
+            && !kinds.contains(&target.rule().kind())
+        {
+            let rule = target.rule().name();
+            return Err(Fault::input(format!("`{label}` is a `{rule}`\n --> {}     expected {wanted}", target.place())));
+        }
+    }
+    let mut labels = workspace.expand_suites(workspace.requested());
+    labels.retain(|label| kind_of(label).is_some_and(|kind| kinds.contains(&kind)));
+    Ok(labels)
+}

@@ -1,0 +1,116 @@
+//! A target as text: what was declared, and what the store knows of it.
+
+use std::fmt;
+
+use graph::{Db, Engine, EngineOptions, Label, RuleKind, Shared, Silent, SourceReader, TargetRecord, Workspace};
+use serde::Serialize;
+use store::RecordKind;
+
+use crate::exit::Fault;
+use crate::opened::Surroundings;
+
+/// What is known of a target.
+#[derive(Debug, Serialize)]
+pub(crate) struct Facts {
+    label: String,
+    rule: String,
+    summary: String,
+    place: String,
+    fields: Vec<FieldFact>,
+    dependencies: Vec<String>,
+    sources: Vec<String>,
+    users: Vec<String>,
+    key: String,
+    result: Option<ResultFact>,
+    built: bool,
+}
+
+/// A field of the rule, with the declared value if there is one.
+#[derive(Debug, Serialize)]
+struct FieldFact {
+    name: String,
+    value: Option<String>,
+    expects: String,
+}
+
+/// What the last build of this very declaration gave.
+#[derive(Debug, Serialize)]
+struct ResultFact {
+    success: bool,
+    lines: Vec<String>,
+    exports: Vec<String>,
+    stages: usize,
+}
+
+/// Gathers the facts; runs no stage.
+pub(crate) fn facts(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<Facts, Fault> {
+    let target = workspace.target(label).ok_or_else(|| Fault::input(format!("there is no target `{label}`")))?;
+    let values = target.fields();
+    let value_of = |name: &str| values.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone());
+    let store = surroundings.store()?;
+    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
+    let shared = Shared::new(store, std::sync::Arc::new(Silent), sources);
+    let mut engine =
+        Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(|failure| Fault::build(workspace, &failure))?;
+    let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(|failure| Fault::build(workspace, &failure))?;
+    let key = keys.get(label).copied().unwrap_or(graph::Digest::ABSENT);
+    let record: Option<TargetRecord> = engine.shared().store().record(RecordKind::Target, &key)?;
+    let folder = workspace.artifacts_of(label);
+    let folder = folder.strip_prefix(workspace.root()).unwrap_or(&folder);
+    let fields = target.rule().fields().iter();
+    Ok(Facts {
+        label: label.to_string(),
+        rule: target.rule().name().to_owned(),
+        summary: target.rule().summary().to_owned(),
+        place: target.place().to_string(),
+        fields: fields
+            .map(|field| FieldFact { name: field.name.to_owned(), value: value_of(field.name), expects: field.value.to_owned() })
+            .collect(),
+        dependencies: target.dependencies().iter().map(|dependency| format!("{} {}", dependency.field, dependency.label)).collect(),
+        sources: target.sources().iter().map(|source| format!("{} {}", source.field, source.path)).collect(),
+        users: workspace.users(label).iter().map(|user| user.label().to_string()).collect(),
+        key: key.to_string(),
+        built: matches!(target.rule().kind(), RuleKind::Built | RuleKind::Run),
+        result: record.map(|record| ResultFact {
+            success: record.success,
+            lines: record.lines,
+            exports: record.exports.iter().map(|export| folder.join(&export.path).to_string()).collect(),
+            stages: record.stages.len(),
+        }),
+    })
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(formatter, "{}  {}: {}", self.label, self.rule, self.summary)?;
+        writeln!(formatter, "declared at {}", self.place)?;
+        let width = self.fields.iter().map(|field| field.name.len()).max().unwrap_or(0);
+        writeln!(formatter, "\nfields")?;
+        for field in &self.fields {
+            match &field.value {
+                Some(value) => writeln!(formatter, "  {:width$} = {value}", field.name)?,
+                None => writeln!(formatter, "  {:width$}   not set: {}", field.name, field.expects)?,
+            }
+        }
+        section(formatter, "depends on", &self.dependencies)?;
+        section(formatter, "reads", &self.sources)?;
+        section(formatter, "used in its package by", &self.users)?;
+        match &self.result {
+            Some(result) => {
+                let success = if result.success { "success" } else { "failure" };
+                section(formatter, &format!("built, {} stages, {success}", result.stages), &result.exports)?;
+                section(formatter, "verdict", &result.lines)
+            }
+            None if self.built => writeln!(formatter, "\nnot built as it is declared now"),
+            None => Ok(()),
+        }
+    }
+}
+
+fn section(formatter: &mut fmt::Formatter<'_>, title: &str, lines: &[String]) -> fmt::Result {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    writeln!(formatter, "\n{title}")?;
+    lines.iter().try_for_each(|line| writeln!(formatter, "  {line}"))
+}
