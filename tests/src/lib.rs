@@ -1,1 +1,5 @@
-//! End-to-end tests.
+//! What the end-to-end tests share.
+
+mod workspace;
+
+pub use workspace::{Session, TemporaryWorkspace};

@@ -1,0 +1,106 @@
+//! A workspace of its own in a temporary directory, loaded and built in this process.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use graph::{
+    Digest, Engine, EngineOptions, Failure, Label, LoadRequest, PackageName, Pattern, Shared, Silent, SourceReader, StageId, TargetReport,
+    Workspace,
+};
+use store::Store;
+use tempfile::TempDir;
+
+/// A workspace and a store, gone when dropped.
+pub struct TemporaryWorkspace {
+    directory: TempDir,
+    root: Utf8PathBuf,
+    store: Utf8PathBuf,
+}
+
+impl TemporaryWorkspace {
+    /// A workspace whose root package has this BUILD.toml, with an empty store.
+    #[must_use]
+    pub fn new(build: &str) -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let base = Utf8Path::from_path(directory.path()).expect("its path is UTF-8").canonicalize_utf8().expect("it exists");
+        let workspace = Self { directory, root: base.join("workspace"), store: base.join("store") };
+        workspace.write("WORKSPACE.toml", "");
+        workspace.write("BUILD.toml", build);
+        workspace
+    }
+
+    /// Writes a file below the root.
+    pub fn write(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
+        fs::write(path, text).expect("files can be written");
+    }
+
+    /// Bytes of a file below the root.
+    #[must_use]
+    pub fn read(&self, path: &str) -> Vec<u8> {
+        fs::read(self.root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Moves the workspace to another directory; the store stays where it is.
+    pub fn move_to(&mut self, name: &str) {
+        let root = Utf8Path::from_path(self.directory.path()).expect("its path is UTF-8").join(name);
+        fs::create_dir_all(root.parent().expect("it is below the temporary directory")).expect("folders can be made");
+        fs::rename(&self.root, &root).expect("a directory can be moved");
+        self.root = root.canonicalize_utf8().expect("it exists");
+    }
+
+    /// An engine as a new process has it: nothing but the store is known to it.
+    #[must_use]
+    pub fn session(&self, options: EngineOptions) -> Session {
+        let repositories = [pipeline::repository()];
+        let store = Store::open(&self.store).expect("the store opens");
+        let shared = Shared::new(store, Arc::new(Silent), SourceReader::new(&self.root, &repositories));
+        Session { root: self.root.clone(), engine: Engine::new(shared, options).expect("an engine starts") }
+    }
+}
+
+/// An engine on a [`TemporaryWorkspace`].
+pub struct Session {
+    root: Utf8PathBuf,
+    engine: Engine,
+}
+
+impl Session {
+    /// Reads the workspace again and builds `label`, as `//:run`, and what it needs. Declarations that cannot be loaded end the test.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn build(&mut self, label: &str) -> Result<Vec<TargetReport>, Failure> {
+        let workspace = self.load();
+        let label = Label::parse(label, &PackageName::in_workspace("")).expect("a label");
+        self.engine.build_targets(&workspace, &[label])
+    }
+
+    fn load(&self) -> Workspace {
+        let registry = pipeline::rule::registry();
+        let repositories = [pipeline::repository()];
+        let patterns = [Pattern::Below(PackageName::in_workspace(""))];
+        let request = LoadRequest { root: &self.root, registry: &registry, repositories: &repositories, patterns: &patterns, overrides: &[] };
+        Workspace::load(&request).unwrap_or_else(|faults| panic!("{faults}"))
+    }
+
+    /// The stages whose function ran since the last call.
+    pub fn executed(&self) -> Vec<StageId> {
+        self.engine.shared().take_executed().into_iter().collect()
+    }
+
+    /// The digest of every stage's artifact seen so far.
+    #[must_use]
+    pub fn digests(&self) -> BTreeMap<StageId, Digest> {
+        self.engine.shared().stage_digests()
+    }
+
+    /// The engine, for queries.
+    #[must_use]
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+}
