@@ -1,7 +1,7 @@
 //! Turns a plan and its mapping into a program over buffers: calls, exchange problems, bindings, checkpoints.
 //!
 //! In: model, plan, mapping, kernel table, checkpointed operations. Out: [`Expanded`]. One file an operator
-//! (`expand_product`, `expand_attention`); this one holds the flow, `expanding` the state they share. [`check`] in
+//! (`expand_product`, `expand_attention`); this one holds the flow, `expanding` the state they share.
 //! `expanded_check` lists what holds of the result.
 
 use exchange::BufferId;

@@ -98,6 +98,16 @@ impl KernelTable {
         kernel.operands.iter().map(|operand| facts(variant, operand)).collect()
     }
 
+    /// Pairs of operands, by position, that must lie in different conflict units.
+    ///
+    /// # Errors
+    /// An unknown kernel.
+    pub fn apart(&self, variant: &Variant) -> Result<Vec<(usize, usize)>, Fault> {
+        let kernel = self.kernel(&variant.kernel)?;
+        let position = |name: &str| kernel.operands.iter().position(|operand| operand.name == name);
+        Ok(kernel.apart.iter().filter_map(|[one, other]| Some((position(one)?, position(other)?))).collect())
+    }
+
     /// Whether there is a kernel of this name.
     #[must_use]
     pub fn has(&self, kernel: &str) -> bool {
