@@ -127,6 +127,11 @@ impl<'a> Declaration<'a> {
 
     pub(crate) fn add_fault(&self, fault: FieldFault) {
         let mut notes = self.notes.borrow_mut();
+        if let Problem::MissingField { name, value: Some(_) } = &fault.problem {
+            // The rule's own list of fields says more than the schema does.
+            let bare = Problem::MissingField { name: name.clone(), value: None };
+            notes.faults.retain(|known| known.field != fault.field || known.problem != bare);
+        }
         if !notes.faults.contains(&fault) {
             notes.faults.push(fault);
         }
