@@ -329,6 +329,39 @@ impl Parameters {
         sections.flat_map(|(section, fields)| fields.iter().map(|(name, value)| Entry::new(section, name, value))).collect()
     }
 
+    /// Names of the unknown values that appear in machine words, ascending: what a program with this code assumes.
+    #[must_use]
+    pub fn unknown_values_in(&self, words: &[u32]) -> Vec<&'static str> {
+        let unknown = self.unknown_code_values();
+        let mut used: Vec<&'static str> = words.iter().filter_map(|word| self.named_immediate(*word)).filter(|name| unknown.contains(name)).collect();
+        used.sort_unstable();
+        used.dedup();
+        used
+    }
+
+    /// The field of [`Immediates`] that the named immediate of a word comes from.
+    fn named_immediate(&self, word: u32) -> Option<&'static str> {
+        let decoded = crate::isa::decode(&[word])?;
+        let form = crate::isa::form(decoded.form);
+        let named = |kind| matches!(kind, crate::isa::OperandKind::Named(_));
+        let value = form.operands.iter().zip(decoded.operands()).find(|(operand, _)| named(operand.kind)).map(|(_, value)| *value)?;
+        let table = &self.immediate;
+        match form.mnemonic {
+            "f16v4stacc" => Some("tstacc"),
+            "f16v4istacc" => Some("tistacc"),
+            "f32v2aop" => Some("aop"),
+            name if name.ends_with("slic") => Some("tslic_f16v4_1x4"),
+            name if name.starts_with("f8v8") => Some("tamp_f8v8_e4"),
+            name if name.starts_with("f16v4") && table.tamp_f16v4_e4.p.contains(&value) => Some("tamp_f16v4_e4"),
+            name if name.starts_with("f16v4") && table.tamp_f16v4_e2.p.contains(&value) => Some("tamp_f16v4_e2"),
+            name if name.starts_with("f16v4") => Some("tamp_f16v4_e1"),
+            name if name.ends_with("amp") && table.tamp_f32_e4.p.contains(&value) => Some("tamp_f32_e4"),
+            name if name.ends_with("amp") && table.tamp_f32_e2.p.contains(&value) => Some("tamp_f32_e2"),
+            name if name.ends_with("amp") => Some("tamp_f32_e1"),
+            _ => None,
+        }
+    }
+
     /// The symbols assembly sources use for named immediates, with their values.
     #[must_use]
     pub fn symbols(&self) -> BTreeMap<String, u32> {
@@ -419,6 +452,14 @@ mod tests {
         let mut named: Vec<String> = parameters.unknown_code_values().iter().map(|name| format!("immediate.{name}")).collect();
         named.sort();
         assert_eq!(named, unknown.map(|entry| entry.name.clone()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn values_in_code_are_told_apart_by_instruction_and_phase() {
+        let parameters = Parameters::shipped();
+        let amp = |phase| crate::isa::encode(crate::isa::form::F16V4HIHOV4AMP_PPP_EF6, &[4, 0, 2, phase], true).unwrap().word();
+        assert_eq!(parameters.unknown_values_in(&[amp(0), crate::isa::NOP, amp(9)]), ["tamp_f16v4_e2", "tamp_f16v4_e4"]);
+        assert_eq!(parameters.unknown_values_in(&[crate::isa::NOP]), Vec::<&str>::new());
     }
 
     #[test]

@@ -44,7 +44,9 @@ pub fn package(db: &dyn Db, program: Target) -> Result<Artifact<Bytes>, Failure>
         let objects = objects.load(db)?;
         let rows = all_rows.iter().map(|rows| Ok((*load(db, rows)?).clone())).collect::<Result<Vec<_>, Failure>>()?;
         let parts = Parts { expanded: &program, plan: &code.plan, code: &code.code, objects: &objects, placement: &placed, rows: &rows };
-        let code_parameters: Vec<String> = machine.parameters.unknown_code_values().into_iter().map(str::to_owned).collect();
+        let texts = objects.kernels.iter().chain([&objects.copy]).map(|kernel| &kernel.object).chain([&objects.runtime]);
+        let words: Vec<u32> = texts.flat_map(|object| object.text().as_chunks::<4>().0).map(|word| u32::from_le_bytes(*word)).collect();
+        let code_parameters: Vec<String> = machine.parameters.unknown_values_in(&words).into_iter().map(str::to_owned).collect();
         let description = Description {
             producer: PRODUCER,
             parameters: *machine.digest.as_bytes(),
