@@ -53,7 +53,10 @@ fn lines(report: &Report, package: &str) -> Vec<String> {
         ));
     }
     for expected in &report.expected {
-        lines.push(format!("expected={} maximumAbsoluteError={:.6} tolerance={}", expected.name, expected.maximum_absolute_error, expected.tolerance));
+        lines.push(format!(
+            "expected={} maximumAbsoluteError={:.6} tolerance={}",
+            expected.name, expected.maximum_absolute_error, expected.tolerance
+        ));
     }
     let word = |passed: bool| if passed { "PASS" } else { "FAIL" };
     let all = |comparisons: &[Comparison]| comparisons.iter().all(|comparison| comparison.passed);
@@ -66,10 +69,13 @@ fn lines(report: &Report, package: &str) -> Vec<String> {
 /// Planned, scheduled and simulated clocks by operation.
 fn table(report: &Report) -> Vec<String> {
     let width = report.operations.iter().map(|operation| operation.name.len()).max().unwrap_or(0).max("operation".len());
-    let row = |name: &str, planned: &str, scheduled: &str, simulated: &str| format!("{name:<width$}  {planned:>10}  {scheduled:>10}  {simulated:>10}");
+    let row = |name: &str, planned: &str, scheduled: &str, simulated: &str| {
+        format!("{name:<width$}  {planned:>10}  {scheduled:>10}  {simulated:>10}")
+    };
     let mut lines = vec![row("operation", "planned", "scheduled", "simulated")];
     for operation in report.operations.iter().chain([&report.total]) {
-        let [planned, scheduled, simulated] = [operation.planned, operation.scheduled, operation.simulated].map(|clocks| clocks.to_string());
+        let [planned, scheduled, simulated] =
+            [operation.planned, operation.scheduled, operation.simulated].map(|clocks| clocks.to_string());
         lines.push(row(&operation.name, &planned, &scheduled, &simulated));
     }
     let (compute, exchange, barrier) = report.parts;

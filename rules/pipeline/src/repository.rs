@@ -3,7 +3,8 @@
 use graph::EmbeddedRepository;
 
 const MACHINES: &str = "[c600]\nrule = \"machine\"\nchip = \"c600\"\nparameters = \"parameters.toml\"\n";
-const DEVICES: &str = "[simulator]\nrule = \"device\"\nkind = \"simulator\"\n\n[ipu0]\nrule = \"device\"\nkind = \"hardware\"\nnumber = 0\n";
+const DEVICES: &str =
+    "[simulator]\nrule = \"device\"\nkind = \"simulator\"\n\n[ipu0]\nrule = \"device\"\nkind = \"hardware\"\nnumber = 0\n";
 
 /// `@ipu//kernels`, `@ipu//machines:c600`, `@ipu//devices:simulator` and `@ipu//devices:ipu0`.
 #[must_use]

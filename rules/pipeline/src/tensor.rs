@@ -111,7 +111,9 @@ impl fmt::Display for Fault {
         match self {
             Self::UnknownFormat => write!(out, "expected a file named *.npy or *.safetensors"),
             Self::Malformed { message } => write!(out, "{message}"),
-            Self::ElementType { tensor, found } => write!(out, "tensor `{tensor}`: expected elements of type f16, f32 or f64, found {found}"),
+            Self::ElementType { tensor, found } => {
+                write!(out, "tensor `{tensor}`: expected elements of type f16, f32 or f64, found {found}")
+            }
             Self::ColumnMajor => write!(out, "expected row-major data, found column-major"),
             Self::TooLarge { tensor } => write!(out, "tensor `{tensor}`: more than 2^32 elements"),
             Self::NotFinite { tensor, index } => write!(out, "tensor `{tensor}`: element {index} is not a finite f16 value"),
@@ -161,7 +163,9 @@ fn read_npy(name: &str, bytes: &[u8]) -> Result<Tensor, Fault> {
     // The reader allocates for the number of elements the header claims; the bytes that are there bound it first.
     let needed = file.len().checked_mul(plain.size_field()).ok_or(Fault::TooLarge { tensor: name.to_owned() })?;
     if needed > bytes.len() as u64 {
-        return Err(Fault::Malformed { message: format!("the header asks for {needed} bytes of data, the file has {} in all", bytes.len()) });
+        return Err(Fault::Malformed {
+            message: format!("the header asks for {needed} bytes of data, the file has {} in all", bytes.len()),
+        });
     }
     let values = match (plain.type_char(), plain.size_field()) {
         (TypeChar::Float, 2) => Values::F16(file.into_vec::<f16>().map_err(malformed)?.into_iter().map(f16::to_bits).collect()),

@@ -46,7 +46,8 @@ impl Rule for RunRule {
             Field::required("device", "label of a `device`", "Where it runs.").accepting(&["device"]),
             Field::optional("tensors", "table of labels of `tensors`", "For each input of the model a target with a tensor of that name.")
                 .accepting(&["tensors"]),
-            Field::optional("parameters", "label of `tensors`", "A target with a tensor for each parameter of the model.").accepting(&["tensors"]),
+            Field::optional("parameters", "label of `tensors`", "A target with a tensor for each parameter of the model.")
+                .accepting(&["tensors"]),
             Field::required("tolerance", "table of numbers", "Largest absolute error by result name; `default` for the others."),
             Field::optional(
                 "expected",

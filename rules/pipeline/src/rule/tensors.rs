@@ -56,8 +56,16 @@ impl Rule for TensorsRule {
 
     fn fields(&self) -> &'static [Field] {
         const FIELDS: &[Field] = &[
-            Field::optional("seed", "integer", "Seed of what is drawn: ChaCha8, one stream for each tensor name, Box-Muller, rounded to f16."),
-            Field::optional("normal", "table of { shape, mean, variance }", "Tensors drawn from a normal distribution; mean 0 and variance 1 unless set."),
+            Field::optional(
+                "seed",
+                "integer",
+                "Seed of what is drawn: ChaCha8, one stream for each tensor name, Box-Muller, rounded to f16.",
+            ),
+            Field::optional(
+                "normal",
+                "table of { shape, mean, variance }",
+                "Tensors drawn from a normal distribution; mean 0 and variance 1 unless set.",
+            ),
             Field::optional("files", "list of files", "`.npy` (one tensor, named like the file) or `.safetensors` files."),
             Field::optional("select", "table of names", "Name here = name in the files. Without it all tensors keep their names."),
         ];
@@ -77,10 +85,18 @@ impl Rule for TensorsRule {
         for (name, normal) in &tensors.normal {
             let elements = normal.shape.iter().try_fold(1_u64, |product, extent| product.checked_mul(u64::from(*extent)));
             if normal.shape.is_empty() || elements.is_none_or(|elements| elements == 0 || elements > ELEMENTS_MAX) {
-                fault(&format!("normal.{name}.shape"), format!("found {:?}", normal.shape), "extents of at least 1 and at most 2^28 elements");
+                fault(
+                    &format!("normal.{name}.shape"),
+                    format!("found {:?}", normal.shape),
+                    "extents of at least 1 and at most 2^28 elements",
+                );
             }
             if !(normal.variance.is_finite() && normal.variance >= 0.0 && normal.mean.is_finite()) {
-                fault(&format!("normal.{name}"), format!("found mean {} and variance {}", normal.mean, normal.variance), "a finite mean and a variance of at least 0");
+                fault(
+                    &format!("normal.{name}"),
+                    format!("found mean {} and variance {}", normal.mean, normal.variance),
+                    "a finite mean and a variance of at least 0",
+                );
             }
             if tensors.select.contains_key(name) {
                 fault(&format!("normal.{name}"), format!("`{name}` is drawn and selected from a file"), "one of them");

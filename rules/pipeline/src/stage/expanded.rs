@@ -1,12 +1,13 @@
 //! A finalist's shards, buffers and exchange problems.
 
 use compiler::expand::expand;
+use compiler::expanded_check;
 use compiler::program::{Expanded, Variant};
 use graph::{Artifact, Db, Digest, Failure, Made, data_of, load, stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::COMPILATION;
-use crate::key::{FinalistKey, digest_of, spec};
+use crate::key::{FinalistKey, digest_of, faults, spec};
 use crate::rule::Program;
 use crate::stage::finalists::{finalists, plan};
 use crate::stage::kernel_library::kernel_library;
@@ -45,6 +46,7 @@ pub fn expanded<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact<
         let table = library.table();
         let expanded = expand(&model, &all[index as usize].plan, &mapping, &table, &declared.checkpoints)
             .map_err(|fault| Failure::input(fault.to_string()))?;
+        expanded_check::check(&expanded, &table).map_err(|found| faults(&found))?;
         let facts = ExpandedFacts {
             phases: expanded.phases.iter().map(digest_of).collect(),
             variants: expanded.variants.clone(),

@@ -32,7 +32,8 @@ pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>,
         let found = compiler::finalists::finalists(&model, &declared.layout, &library.table(), &costs, &declared.checkpoints)
             .map_err(|faults| Failure::all(Cause::Build, faults.iter().map(ToString::to_string).collect()))?;
         let facts: Vec<Digest> = found.plans.iter().map(|finalist| digest_of(&finalist.plan)).collect();
-        let list = |value: fn(&Finalist) -> u64| found.plans.iter().map(|finalist| value(finalist).to_string()).collect::<Vec<_>>().join(",");
+        let list =
+            |value: fn(&Finalist) -> u64| found.plans.iter().map(|finalist| value(finalist).to_string()).collect::<Vec<_>>().join(",");
         let (cycles, exchange) = (list(|finalist| finalist.estimated_cycles), list(|finalist| finalist.estimated_exchange_cycles));
         let (standard, interleaved) = (list(|finalist| finalist.peaks.standard), list(|finalist| finalist.peaks.interleaved));
         let total = list(|finalist| finalist.peaks.total);

@@ -57,7 +57,8 @@ fn immediates(machine: &MachineParameters) -> Digest {
 fn object(source: &Source, defines: &BTreeMap<String, i64>, machine: &MachineParameters) -> Result<Made<Object>, Failure> {
     let bytes = assemble(source, defines, &machine.parameters)
         .map_err(|faults| Failure::all(Cause::Input, faults.iter().map(ToString::to_string).collect()))?;
-    let object = Object::parse(&bytes).map_err(|cause| Failure::build(format!("{}: the assembler's object cannot be read: {cause}", source.name)))?;
+    let object = Object::parse(&bytes)
+        .map_err(|cause| Failure::build(format!("{}: the assembler's object cannot be read: {cause}", source.name)))?;
     let text = object.text().len();
     Ok(Made::new(object).figure("text_bytes", text))
 }

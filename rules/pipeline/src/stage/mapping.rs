@@ -1,7 +1,7 @@
 //! The tiles of a finalist's positions.
 
-use compiler::mapping::Mapping;
 use compiler::expand::expand;
+use compiler::mapping::Mapping;
 use graph::{Artifact, Db, Failure, Made, data_of, load, stage};
 
 use crate::fingerprint::COMPILATION;

@@ -49,7 +49,8 @@ pub fn measured<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<u6
 /// Memory of the measuring tile, and where the kernel starts.
 fn bench(kernel: &Kernel, object: &Object, parameters: &std::collections::BTreeMap<String, i64>) -> Result<(Vec<Segment>, u32), Failure> {
     let entry = object.symbols().get(&kernel.entry).copied();
-    let entry = entry.ok_or_else(|| Failure::input(format!("{}: the entry symbol `{}` is not defined", object.source_name(), kernel.entry)))?;
+    let entry =
+        entry.ok_or_else(|| Failure::input(format!("{}: the entry symbol `{}` is not defined", object.source_name(), kernel.entry)))?;
     let text = object.link_at(CODE, &std::collections::BTreeMap::new()).map_err(|cause| Failure::input(cause.to_string()))?;
     let code_end = (CODE + text.len() as u32 + memory::FETCH_LOOK_AHEAD).next_multiple_of(memory::UNIT0);
     let addresses = kernel.place_operands(parameters, code_end);
@@ -60,7 +61,8 @@ fn bench(kernel: &Kernel, object: &Object, parameters: &std::collections::BTreeM
     for (operand, address) in kernel.operands.iter().zip(&addresses) {
         let bytes = |expression: &toolchain::expression::Expression| {
             let value = expression.evaluate(parameters).map_err(|cause| Failure::input(format!("kernel {}: {cause}", kernel.name)))?;
-            usize::try_from(value).map_err(|_| Failure::input(format!("kernel {}: operand {} has {value} bytes", kernel.name, operand.name)))
+            usize::try_from(value)
+                .map_err(|_| Failure::input(format!("kernel {}: operand {} has {value} bytes", kernel.name, operand.name)))
         };
         let size = bytes(&operand.bytes)? + bytes(&operand.readable_tail)?;
         segments.push(segment(*address, vec![HALVES; size.next_multiple_of(4)]));

@@ -29,11 +29,19 @@ pub fn model(db: &dyn Db, target: Target) -> Result<Artifact<Model>, Failure> {
     })
 }
 
-fn shapes(db: &dyn Db, target: Target, group: &str, tensors: &BTreeMap<String, TensorShape>) -> Result<BTreeMap<String, TensorDeclaration>, Failure> {
+fn shapes(
+    db: &dyn Db,
+    target: Target,
+    group: &str,
+    tensors: &BTreeMap<String, TensorShape>,
+) -> Result<BTreeMap<String, TensorDeclaration>, Failure> {
     let shape = |name: &String, given: &TensorShape| match (&given.shape, &given.like) {
         (Some(shape), _) => Ok(shape.clone()),
         (None, Some(like)) => tensor(db, TensorKey::new(db, db.target(like), name.clone())).map(|tensor| tensor.facts().clone()),
         (None, None) => Err(Failure::input("expected `shape` or `like`").at_label(target.label(db)).at_field(format!("{group}.{name}"))),
     };
-    tensors.iter().map(|(name, given)| Ok((name.clone(), TensorDeclaration { element: given.element, shape: shape(name, given)? }))).collect()
+    tensors
+        .iter()
+        .map(|(name, given)| Ok((name.clone(), TensorDeclaration { element: given.element, shape: shape(name, given)? })))
+        .collect()
 }

@@ -25,7 +25,8 @@ pub fn placement<'db>(db: &'db dyn Db, key: FinalistKey<'db>, round: u32) -> Res
     let (expanded, code) = (expanded(db, key)?, tile_code(db, key)?);
     let objects = ObjectArtifacts::of(db, key)?;
     let schedules = schedules(db, key, round)?;
-    let mut inputs = vec![("expanded", expanded.digest()), ("code", code.digest()), ("objects", objects.sizes(db)?), ("manifests", library.digest)];
+    let mut inputs =
+        vec![("expanded", expanded.digest()), ("code", code.digest()), ("objects", objects.sizes(db)?), ("manifests", library.digest)];
     inputs.extend(schedules.iter().map(|schedule| ("schedule", schedule.digest())));
     stage(db, &spec("placement", COMPILATION, label).index(index), &inputs, || {
         let (program, code) = (load(db, &expanded)?, load(db, &code)?);

@@ -1,8 +1,8 @@
 //! The expectation: float64 values of all operations, from the whole graph on the f16 inputs.
 
+use ::reference::{Graph, Matrix, Operation, evaluate};
 use compiler::model::{Kind, Model, Source};
 use graph::{Artifact, Db, Failure, Made, Target, data_of, load, stage};
-use ::reference::{Graph, Matrix, Operation, evaluate};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Crate;
@@ -32,7 +32,11 @@ pub(crate) fn given<'db>(db: &'db dyn Db, key: BindingKey<'db>) -> Result<Artifa
     let value = value.ok_or_else(|| Failure::input(format!("the model has no input or parameter `{name}`")).at_label(label))?;
     let field = if value.source == Source::Input { format!("tensors.{name}") } else { "parameters".to_owned() };
     let source = if value.source == Source::Input { run.tensors.get(name) } else { run.parameters.as_ref() };
-    let missing = || Failure::input(format!("there is no tensor for `{name}`: expected a label of `tensors` in `{field}`")).at_label(label).at_field(&field);
+    let missing = || {
+        Failure::input(format!("there is no tensor for `{name}`: expected a label of `tensors` in `{field}`"))
+            .at_label(label)
+            .at_field(&field)
+    };
     let from = source.ok_or_else(missing)?;
     let artifact = tensor(db, crate::key::TensorKey::new(db, db.target(from), name.clone()))?;
     if artifact.facts() != &value.shape {
@@ -59,12 +63,14 @@ pub fn reference(db: &dyn Db, target: Target) -> Result<Artifact<Vec<Expectation
         let matrices = tensors.iter().zip(given_values(&graph)).map(|(artifact, value)| {
             let values = load(db, artifact)?.f16_bits().into_iter().map(|bits| half::f16::from_bits(bits).to_f64()).collect();
             let (rows, columns) = (value.rows() as usize, value.columns() as usize);
-            Matrix::new(rows, columns, values).ok_or_else(|| Failure::input(format!("tensor `{}`: expected {rows} x {columns} elements", value.name)))
+            Matrix::new(rows, columns, values)
+                .ok_or_else(|| Failure::input(format!("tensor `{}`: expected {rows} x {columns} elements", value.name)))
         });
         let matrices = matrices.collect::<Result<Vec<_>, Failure>>()?;
         let first = matrices.len();
         let results = evaluate(&graph_of(&graph), matrices).map_err(|fault| Failure::input(fault.to_string()))?;
-        let expectation = |operation: &u32| Expectation { operation: *operation, values: results[first + *operation as usize].values().to_vec() };
+        let expectation =
+            |operation: &u32| Expectation { operation: *operation, values: results[first + *operation as usize].values().to_vec() };
         let made: Vec<Expectation> = wanted.iter().map(expectation).collect();
         let operations = made.len();
         Ok(Made::new(made).figure("operations", operations))

@@ -1,9 +1,7 @@
 //! The rows of an exchange phase of the selected finalist, at its addresses.
 
-use std::collections::BTreeMap;
-
+use compiler::rows::PhaseRows;
 use graph::{Artifact, Db, Failure, Made, Target, load, stage};
-use ipu21::tile::TileId;
 
 use crate::fingerprint::COMPILATION;
 use crate::key::{FinalistKey, PhaseKey, faults, spec};
@@ -13,7 +11,7 @@ use crate::stage::selected::selected;
 
 /// Words by tile. Key: the schedule and the placement.
 #[salsa::tracked(returns(clone))]
-pub fn rows(db: &dyn Db, program: Target, phase: u32) -> Result<Artifact<BTreeMap<TileId, Vec<u32>>>, Failure> {
+pub fn rows(db: &dyn Db, program: Target, phase: u32) -> Result<Artifact<PhaseRows>, Failure> {
     let label = program.label(db);
     let selected = selected(db, program)?;
     let (finalist, round) = (selected.facts().finalist, selected.facts().round);
@@ -22,10 +20,9 @@ pub fn rows(db: &dyn Db, program: Target, phase: u32) -> Result<Artifact<BTreeMa
     let inputs = [("schedule", schedule.digest()), ("placement", placement.digest())];
     stage(db, &spec("rows", COMPILATION, label).index(phase), &inputs, || {
         let (schedule, placed) = (load(db, &schedule)?, load(db, &placement)?);
-        let made = exchange::rows(&schedule, |_, buffer| placed.buffer(buffer)).map_err(|found| faults(&found))?;
-        let words: usize = made.iter().map(|row| row.words.len()).sum();
-        let count = made.len();
-        let rows = made.into_iter().map(|row| (row.tile, row.words)).collect();
+        let rows = compiler::rows::relocate(&schedule, &placed).map_err(|found| faults(&found))?;
+        compiler::rows::check(&schedule, &placed, phase, &rows).map_err(|found| faults(&found))?;
+        let (count, words) = (rows.len(), rows.values().map(Vec::len).sum::<usize>());
         Ok(Made::new(rows).figure("rows", count).figure("words", words))
     })
 }

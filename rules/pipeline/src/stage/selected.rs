@@ -43,7 +43,8 @@ pub fn refined<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact<R
             let horizons = schedule.tiles.iter().map(|tile| (tile.tile, u64::from(tile.horizon))).collect();
             phases.push(PhaseClocks { horizons, others: 0 });
         }
-        let refined = compiler::selected::refined(&program, &library.table(), &clocks, &phases, &costs).map_err(|fault| Failure::build(fault.to_string()))?;
+        let refined = compiler::selected::refined(&program, &library.table(), &clocks, &phases, &costs)
+            .map_err(|fault| Failure::build(fault.to_string()))?;
         let (modelled, planned, total) = (refined.modelled.total, refined.planned.total, refined.refined.total);
         let exchange = refined.refined.exchange;
         Ok(Made::with_facts(refined, total)
@@ -117,5 +118,7 @@ fn place<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<u32, Failure> {
     if *placement(db, key, 1)?.facts() {
         return Ok(1);
     }
-    Err(Failure::build("does not fit: buffers of one tile that send and receive at once share a memory element, in both rounds of placement"))
+    Err(Failure::build(
+        "does not fit: buffers of one tile that send and receive at once share a memory element, in both rounds of placement",
+    ))
 }

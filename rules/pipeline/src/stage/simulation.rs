@@ -1,10 +1,10 @@
 //! A run on the embedded simulator.
 
+use ::package::Package;
 use compiler::host_files;
 use compiler::program::{Binding, Expanded, Group};
 use driver::{Files, Session, SessionOptions};
 use graph::{Artifact, Db, Failure, Made, Target, data_of, load, stage};
-use ::package::Package;
 use serde::{Deserialize, Serialize};
 use simulator::ChipOptions;
 
@@ -64,7 +64,8 @@ pub fn simulation(db: &dyn Db, target: Target) -> Result<Artifact<Simulation>, F
     let chosen = selected(db, program)?.facts().finalist;
     let (expanded, package) = (expanded(db, FinalistKey::new(db, program, chosen))?, package(db, program)?);
     let bindings = load(db, &expanded)?;
-    let names: Vec<String> = bindings.bindings.iter().filter(|binding| binding.group != Group::Output).map(|binding| binding.name.clone()).collect();
+    let names: Vec<String> =
+        bindings.bindings.iter().filter(|binding| binding.group != Group::Output).map(|binding| binding.name.clone()).collect();
     let files = names.iter().map(|name| host_file(db, BindingKey::new(db, target, name.clone()))).collect::<Result<Vec<_>, _>>()?;
     let mut inputs = vec![("package", package.digest()), ("parameters", machine.digest), ("seed", digest_of(&device.seed))];
     inputs.extend(files.iter().map(|file| ("host file", file.digest())));
@@ -105,7 +106,8 @@ fn simulate(package: &Package, options: &SessionOptions, program: &Expanded, fil
     }
     let mut outputs = Vec::new();
     for binding in program.bindings.iter().filter(|binding| binding.group == Group::Output) {
-        let file = outcome.outputs.get(&binding.name).ok_or_else(|| Failure::build(format!("the run gave no output `{}`", binding.name)))?;
+        let file =
+            outcome.outputs.get(&binding.name).ok_or_else(|| Failure::build(format!("the run gave no output `{}`", binding.name)))?;
         outputs.push(sample(binding, None, &binding.name, file)?);
     }
     Ok(Simulation {

@@ -14,7 +14,11 @@ pub fn tensor<'db>(db: &'db dyn Db, key: TensorKey<'db>) -> Result<Artifact<Tens
     let tensors = data_of::<Tensors>(db, &label)?;
     let spec = spec("tensor", &[], &label).index(name);
     let unknown = |known: Vec<&str>| {
-        Failure::input(format!("there is no tensor `{name}`; there are {}", if known.is_empty() { "none".to_owned() } else { known.join(", ") })).at_label(&label)
+        Failure::input(format!(
+            "there is no tensor `{name}`; there are {}",
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        ))
+        .at_label(&label)
     };
     if let Some(normal) = tensors.normal.get(name) {
         let draw = Draw { shape: normal.shape.clone(), mean: normal.mean, variance: normal.variance };
@@ -34,7 +38,8 @@ pub fn tensor<'db>(db: &'db dyn Db, key: TensorKey<'db>) -> Result<Artifact<Tens
         let mut known = Vec::new();
         for (path, file) in &files {
             let bytes = read_source(db, *file)?;
-            let mut found = crate::tensor::read_file(path, &bytes).map_err(|fault| Failure::input(format!("{path}: {fault}")).at_field("files"))?;
+            let mut found =
+                crate::tensor::read_file(path, &bytes).map_err(|fault| Failure::input(format!("{path}: {fault}")).at_field("files"))?;
             if let Some(tensor) = found.remove(&wanted) {
                 return made(tensor);
             }

@@ -29,6 +29,7 @@ pub fn tile_code<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact
         host_plan::check(&program, &plan).map_err(|found| faults(&found))?;
         let code = compiler::tile_code::generate(&program, &plan).map_err(|fault| Failure::build(fault.to_string()))?;
         compiler::tile_code::check(&program, &plan, &code).map_err(|found| faults(&found))?;
+        compiler::rows::check_entries(&program, &code).map_err(|found| faults(&found))?;
         let (classes, bytes, batches) = (code.classes.len(), code.program_bytes(), plan.batches().count());
         Ok(Made::new(Code { plan, code }).figure("classes", classes).figure("program_bytes", bytes).figure("host_batches", batches))
     })

@@ -183,7 +183,8 @@ impl Judge<'_> {
         let errors = found.iter().zip(expected).map(|(found, expected)| (found - expected).abs());
         // A NaN is an error larger than any other.
         let order = |error: f64| if error.is_nan() { f64::INFINITY } else { error };
-        let worst = errors.map(order).enumerate().fold((0, 0.0), |worst, (index, error)| if error > worst.1 { (index, error) } else { worst });
+        let worst =
+            errors.map(order).enumerate().fold((0, 0.0), |worst, (index, error)| if error > worst.1 { (index, error) } else { worst });
         let tolerance = self.run.tolerance.get(name).or_else(|| self.run.tolerance.get("default")).copied().unwrap_or_default();
         let samples = choose(self.run.sample_seed, found.len()).into_iter().map(|index| (index, found[index], expected[index])).collect();
         Ok(Comparison {
