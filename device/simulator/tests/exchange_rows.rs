@@ -2,8 +2,11 @@
 
 mod support;
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use ipu21::exchange_word::{ExchangeWord, NEUTRAL, RETURN};
+use ipu21::route::route;
 use ipu21::tile::PhysTile;
 use simulator::{Cause, Chip, ReceiveError, Segment, Stop};
 use support::{ENTRY, ROW, bystander, call, chip, load_all, program, segment, word};
@@ -183,52 +186,106 @@ fn threads_change_nothing() {
     }
 }
 
-/// Two tiles: 0 sends words to 53, built from the route times of machine.md c.5.
-fn pair_case(items: u32, source: u32, target: u32, base: u32) -> Case {
-    let (mut sender, mut receiver) = (vec![0x40a0_0016], Vec::new());
-    let first = items.min(64);
-    sender.push(0x7800_0003 | (first - 1) << 21 | (source / 4) << 3);
-    if items > 64 {
-        let rest = items - 65;
-        sender.push(0x7000_0003 | (rest & 63) << 21 | (rest >> 6) << 14);
-    }
-    receiver.push(0x6400_0000);
-    let (neutral, pointer) = (1 + items, 53);
-    let pic = |events: u32| 0x6000_0000 | (events - 1) << 19 | (target / 4);
-    let xpic = |events: u32| 0x6400_0000 | (events - 1) << 14 | 0x640;
-    if neutral < pointer {
-        receiver.extend([xpic(items), pic(pointer - neutral), 0x40a0_0000 | (items + 4)]);
-    } else if neutral > pointer {
-        receiver.extend([pic(52), xpic(neutral - pointer), 0x40a0_0000 | (pointer + items + 4 - neutral)]);
-    } else {
-        panic!("coincident controls are not needed here");
-    }
-    sender.push(0x43a0_0000);
-    receiver.push(0x43a0_0000);
-    Case {
-        name: format!("pair of {items}"),
-        messages: vec![Message { source: 0, items, address: source, destinations: vec![(53, target)] }],
-        rows: vec![(0, u64::from(23 + items), sender), (53, u64::from(53 + items + 5), receiver)],
-        bases: BTreeMap::from([(0, base), (53, ROW)]),
-    }
+/// The words of exchange instructions.
+fn encoded(words: &[ExchangeWord]) -> Vec<u32> {
+    words.iter().flat_map(|word| word.encode().unwrap().words().to_vec()).collect()
 }
 
+/// The row of a sender that starts at an event and sends both ways.
+fn sender_row(start: u32, items: u32, address: u32) -> Vec<u32> {
+    let first = items.min(64);
+    let mut words = vec![ExchangeWord::Delay { events: start }, ExchangeWord::Send { items: first, address: address / 4, control: 3 }];
+    if items > first {
+        words.push(ExchangeWord::SendOff { items: items - first, offset: 0, control: 3 });
+    }
+    let mut row = encoded(&words);
+    row.push(RETURN);
+    row
+}
+
+/// The row of a receiver in a physical row of tiles that selects tile 0 at an event, and its horizon (machine.md c.5).
+fn receiver_row(select: u32, row: u32, items: u32, target: u32) -> (u64, Vec<u32>) {
+    let xpic = |events, value| ExchangeWord::DelayXpic { events, selector: 0, value };
+    let pic = |events| ExchangeWord::DelayPic { events, selector: 0, value: target / 4 };
+    let to_pointer = 52 + 2 * row;
+    let mut words = vec![xpic(select, 0)];
+    match items.cmp(&to_pointer) {
+        Ordering::Less => words.extend([xpic(items, NEUTRAL), pic(to_pointer - items)]),
+        Ordering::Greater => words.extend([pic(to_pointer), xpic(items - to_pointer, NEUTRAL)]),
+        Ordering::Equal => {
+            words.push(ExchangeWord::Delay { events: items - 1 });
+            words.push(ExchangeWord::SendPicP {
+                items: 1,
+                address: 0,
+                control: 0,
+                pic_selector: 0,
+                pic: target / 4,
+                xpic_selector: 0,
+                xpic: NEUTRAL,
+            });
+        }
+    }
+    words.push(ExchangeWord::Delay { events: (to_pointer + items + 5) - items.max(to_pointer) });
+    let mut encoded = encoded(&words);
+    encoded.push(RETURN);
+    (u64::from(select + to_pointer + items + 5), encoded)
+}
+
+/// Tile 0 sends words to other tiles, from the route times of machine.md c.5.
+fn multicast_case(items: u32, source: u32, destinations: &[(u16, u32)], base: u32) -> Case {
+    let sender = PhysTile::new(0).unwrap();
+    let offset = |tile: u16| route(sender, PhysTile::new(tile).unwrap()).offset;
+    let start = destinations.iter().map(|&(tile, _)| -offset(tile)).max().unwrap().max(0);
+    let mut case = Case {
+        name: format!("{items} words"),
+        messages: vec![Message { source: 0, items, address: source, destinations: destinations.to_vec() }],
+        rows: vec![(0, u64::from(start as u32 + items), sender_row(start as u32, items, source))],
+        bases: BTreeMap::from([(0, base)]),
+    };
+    for &(tile, target) in destinations {
+        let select = (start + offset(tile) + 1) as u32;
+        let (horizon, row) = receiver_row(select, u32::from(tile / 64), items, target);
+        case.rows.push((tile, horizon, row));
+    }
+    case
+}
+
+/// Tile 0 sends words to tile 53.
+fn pair_case(items: u32, source: u32, target: u32, base: u32) -> Case {
+    multicast_case(items, source, &[(53, target)], base)
+}
+
+/// Clocks seen on hardware by sender, first and second receiver (machine.md g), sampled every 6 clocks.
+const MULTICAST: [(u32, [i64; 3]); 6] = [
+    (1, [204, 552, 534]),
+    (52, [258, 606, 582]),
+    (64, [270, 618, 594]),
+    (65, [270, 618, 594]),
+    (1024, [1230, 1578, 1554]),
+    (4148, [4350, 4698, 4680]),
+];
+const GRAIN: i64 = 6;
+
 #[test]
-fn longer_messages_take_one_clock_more_a_word_within_the_sampling_grain() {
-    let measured = [(1u32, 204i64), (64, 270), (65, 270), (1024, 1230), (4148, 4350)];
-    let clocks: Vec<(i64, i64)> = measured
-        .iter()
-        .map(|&(items, seen)| {
-            let case = pair_case(items, 0x60000, 0x64000, ROW);
-            let mut chip = loaded(&case, 1, None);
-            assert_eq!(chip.run(), Stop::Finished);
-            let hits: Vec<_> = chip.watched().into_iter().filter(|h| h.tile.get() == 0).collect();
-            ((hits[1].clock - hits[0].clock) as i64, seen)
+fn multicasts_differ_in_length_as_measured_within_the_sampling_grain() {
+    let simulated = MULTICAST.map(|(items, _)| {
+        let case = multicast_case(items, 0x60000, &[(661, 0x64000), (53, 0x68000)], ROW);
+        let mut chip = loaded(&case, 1, None);
+        assert_eq!(chip.run(), Stop::Finished, "{items} words");
+        check_horizons(&case, &chip);
+        assert!(!wrong_words(&case, &chip), "{items} words");
+        [0, 661, 53].map(|tile| {
+            let hits: Vec<_> = chip.watched().into_iter().filter(|hit| hit.tile.get() == tile).collect();
+            (hits[1].clock - hits[0].clock) as i64
         })
-        .collect();
-    for pair in clocks.windows(2) {
-        let (simulated, seen) = (pair[1].0 - pair[0].0, pair[1].1 - pair[0].1);
-        assert!((simulated - seen).abs() <= 6, "{simulated} against {seen}");
+    });
+    for (i, (items, seen)) in MULTICAST.iter().enumerate() {
+        for (j, (others, seen_before)) in MULTICAST.iter().enumerate().take(i) {
+            for tile in 0..3 {
+                let (found, measured) = (simulated[i][tile] - simulated[j][tile], seen[tile] - seen_before[tile]);
+                assert!((found - measured).abs() <= GRAIN, "{others} to {items} words, column {tile}: {found} against {measured}");
+            }
+        }
     }
 }
 

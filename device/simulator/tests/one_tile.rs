@@ -7,13 +7,8 @@ use ipu21::isa::{self, FormId};
 use ipu21::parameters::Parameters;
 use ipu21::tile::PhysTile;
 use proptest::prelude::*;
-use simulator::{Access, CallMeasurement, Cause, Context, Fault, Latency, Place, Segment, SingleTile, Stop};
-use support::{ENTRY, ROW, call, chip, load_all, program, segment, word};
-
-const KERNEL: u32 = 0x4c100;
-const WORKER: u32 = KERNEL + 0x100;
-const DATA: u32 = 0x60000;
-const OUT: u32 = 0x64000;
+use simulator::{Access, Cause, Context, Latency, Place, Stop};
+use support::{DATA, ENTRY, KERNEL, OUT, ROW, WORKER, call, chip, load_all, on_workers, program, run, segment, word, words_at};
 
 fn pair(first: (&str, &[u32]), second: (&str, &[u32])) -> [u32; 2] {
     let encode = |(id, operands): (&str, &[u32])| isa::encode(FormId::named(id).expect(id), operands, true).expect(id).word();
@@ -22,29 +17,6 @@ fn pair(first: (&str, &[u32]), second: (&str, &[u32])) -> [u32; 2] {
 
 fn fnop() -> u32 {
     isa::FNOP | isa::COISSUE
-}
-
-/// A kernel that runs the same worker code six times.
-fn on_workers(code: &[u32]) -> Vec<Segment> {
-    let mut code = code.to_vec();
-    code.push(word("exitz.m", &[15]));
-    vec![segment(KERNEL, &launcher()), segment(WORKER, &code)]
-}
-
-fn launcher() -> Vec<u32> {
-    vec![word("setzi.m_zi20", &[1, WORKER]), word("runall.mm_zi16", &[1, 15, 0]), word("sync.zi4", &[2]), word("br.m", &[10])]
-}
-
-fn tile_with(segments: &[Segment]) -> SingleTile {
-    let mut tile = SingleTile::new(&Parameters::shipped(), 3);
-    tile.load(segments).unwrap();
-    tile
-}
-
-fn run(segments: &[Segment]) -> (SingleTile, Result<CallMeasurement, Fault>) {
-    let mut tile = tile_with(segments);
-    let result = tile.run_call(KERNEL, 0);
-    (tile, result)
 }
 
 /// The cause with which worker code fails.
@@ -66,8 +38,7 @@ fn aux(id: &str, operands: &[u32], inputs: [u32; 6]) -> [u32; 2] {
     segments.push(segment(DATA, &inputs));
     let (tile, result) = run(&segments);
     result.unwrap();
-    let bytes = tile.read(OUT, 8).unwrap();
-    [0, 4].map(|at| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()))
+    words_at(&tile, OUT, 2).try_into().unwrap()
 }
 
 fn halves(value: u32) -> [f64; 2] {
@@ -258,8 +229,7 @@ fn a_bundle_reads_registers_as_they_were_before_it() {
     segments.push(segment(DATA, &[1, 2, 3, 4]));
     let (tile, result) = run(&segments);
     result.unwrap();
-    let words: Vec<u32> = tile.read(OUT, 16).unwrap().chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().unwrap())).collect();
-    assert_eq!(words, [1, 2, !1, !2]);
+    assert_eq!(words_at(&tile, OUT, 4), [1, 2, !1, !2]);
 }
 
 #[test]
@@ -324,7 +294,7 @@ fn sums_of_eight_halves_drain_through_gina() {
     segments.push(segment(DATA, &packed));
     let (tile, result) = run(&segments);
     result.unwrap();
-    let out: Vec<f64> = tile.read(OUT, 32).unwrap().chunks_exact(4).map(|b| f64::from(f32::from_le_bytes(b.try_into().unwrap()))).collect();
+    let out: Vec<f64> = words_at(&tile, OUT, 8).into_iter().map(|bits| f64::from(f32::from_bits(bits))).collect();
     let expected: Vec<f64> = values.iter().map(|v| v + v * v).collect();
     assert_eq!(out, expected);
 }

@@ -6,12 +6,20 @@ use std::sync::Arc;
 use ipu21::isa::{self, FormId};
 use ipu21::parameters::Parameters;
 use ipu21::tile::PhysTile;
-use simulator::{Chip, ChipOptions, Segment};
+use simulator::{CallMeasurement, Chip, ChipOptions, Fault, Segment, SingleTile};
 
 /// First instruction of a tile.
 pub(crate) const ENTRY: u32 = 0x4c010;
 /// Where rows lie unless a case says otherwise.
 pub(crate) const ROW: u32 = 0x50000;
+/// Entry of a kernel on a tile of its own.
+pub(crate) const KERNEL: u32 = 0x4c100;
+/// What that kernel's workers execute.
+pub(crate) const WORKER: u32 = KERNEL + 0x100;
+/// Input of a kernel.
+pub(crate) const DATA: u32 = 0x60000;
+/// Output of a kernel.
+pub(crate) const OUT: u32 = 0x64000;
 
 /// One instruction word by the id of its form.
 pub(crate) fn word(id: &str, operands: &[u32]) -> u32 {
@@ -58,4 +66,36 @@ pub(crate) fn load_all(chip: &mut Chip, busy: &[(PhysTile, Vec<Segment>)], idle:
             None => chip.load(tile, std::slice::from_ref(idle)).unwrap(),
         }
     }
+}
+
+/// A kernel that runs the same worker code six times.
+pub(crate) fn on_workers(code: &[u32]) -> Vec<Segment> {
+    let mut code = code.to_vec();
+    code.push(word("exitz.m", &[15]));
+    vec![segment(KERNEL, &launcher()), segment(WORKER, &code)]
+}
+
+/// Starts six workers, joins them and returns.
+pub(crate) fn launcher() -> Vec<u32> {
+    vec![word("setzi.m_zi20", &[1, WORKER]), word("runall.mm_zi16", &[1, 15, 0]), word("sync.zi4", &[2]), word("br.m", &[10])]
+}
+
+/// A tile of its own that holds segments.
+pub(crate) fn tile_with(segments: &[Segment]) -> SingleTile {
+    let mut tile = SingleTile::new(&Parameters::shipped(), 3);
+    tile.load(segments).unwrap();
+    tile
+}
+
+/// Calls the kernel in segments.
+pub(crate) fn run(segments: &[Segment]) -> (SingleTile, Result<CallMeasurement, Fault>) {
+    let mut tile = tile_with(segments);
+    let result = tile.run_call(KERNEL, 0);
+    (tile, result)
+}
+
+/// Words of a tile's memory that somebody wrote.
+pub(crate) fn words_at(tile: &SingleTile, address: u32, count: usize) -> Vec<u32> {
+    let bytes = tile.read(address, 4 * count as u32).unwrap();
+    bytes.chunks_exact(4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())).collect()
 }
