@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use graph::{
-    Digest, Engine, EngineOptions, Failure, Label, LoadRequest, PackageName, Pattern, Shared, Silent, SourceReader, StageId, TargetReport,
-    Workspace,
+    Db, Digest, Engine, EngineOptions, Failure, Label, LoadRequest, PackageName, Pattern, Shared, Silent, SourceReader, StageId,
+    TargetReport, Workspace,
 };
 use store::Store;
 use tempfile::TempDir;
@@ -52,6 +52,15 @@ impl TemporaryWorkspace {
         self.root = root.canonicalize_utf8().expect("it exists");
     }
 
+    /// Another workspace with the same files, and a store with the same contents. No session of this one may be at work.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        let copied = Self::new("");
+        copy_files(&self.root, &copied.root);
+        copy_files(&self.store, &copied.store);
+        copied
+    }
+
     /// An engine as a new process has it: nothing but the store is known to it.
     #[must_use]
     pub fn session(&self, options: EngineOptions) -> Session {
@@ -59,6 +68,19 @@ impl TemporaryWorkspace {
         let store = Store::open(&self.store).expect("the store opens");
         let shared = Shared::new(store, Arc::new(Silent), SourceReader::new(&self.root, &repositories));
         Session { root: self.root.clone(), engine: Engine::new(shared, options).expect("an engine starts") }
+    }
+}
+
+fn copy_files(from: &Utf8Path, to: &Utf8Path) {
+    fs::create_dir_all(to).expect("folders can be made");
+    for entry in from.read_dir_utf8().expect("a folder") {
+        let entry = entry.expect("its entries can be read");
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().expect("entries have a type").is_dir() {
+            copy_files(from, &to);
+        } else {
+            fs::copy(from, &to).unwrap_or_else(|error| panic!("{from}: {error}"));
+        }
     }
 }
 
@@ -83,7 +105,8 @@ impl Session {
         let registry = pipeline::rule::registry();
         let repositories = [pipeline::repository()];
         let patterns = [Pattern::Below(PackageName::in_workspace(""))];
-        let request = LoadRequest { root: &self.root, registry: &registry, repositories: &repositories, patterns: &patterns, overrides: &[] };
+        let request =
+            LoadRequest { root: &self.root, registry: &registry, repositories: &repositories, patterns: &patterns, overrides: &[] };
         Workspace::load(&request).unwrap_or_else(|faults| panic!("{faults}"))
     }
 

@@ -1,0 +1,434 @@
+//! What an edit executes: for every row of the architecture's table the exact set of stages, in the process that built before and in
+//! a new one on the same store.
+//!
+//! Two things are finer than that table. The planner screens with the cycle models of the manifests, so measured clocks enter at
+//! `refined`: a kernel that becomes slower changes which finalist is selected, never which finalists there are. And every stage is
+//! cut off where its result is equal, so each row is an upper bound that the tests below make exact: a run whose samples and clocks
+//! did not change gives its old verdict.
+
+use std::collections::BTreeSet;
+
+use compiler::kernel_table::printed;
+use graph::{Db, Digest, EngineOptions, Label, PackageName, StageId};
+use pipeline::{FinalistKey, stage};
+use tests::{Session, TemporaryWorkspace};
+
+/// 60 tokens of 40 channels, one head, on 8 tiles; `softmax` and `normalise` come from the workspace.
+const PROGRAM: &str = r#"
+[kernels]
+rule = "kernel_library"
+manifest = "kernels.toml"
+srcs = ["softmax.S", "normalise.S"]
+
+[model]
+rule = "model"
+inputs.hidden = { type = "f16", shape = [1, 60, 40] }
+parameters.wq = { type = "f16", shape = [40, 40] }
+parameters.wk = { type = "f16", shape = [40, 40] }
+parameters.wv = { type = "f16", shape = [40, 40] }
+op = [
+    { name = "q", op = "matmul", args = ["hidden", "wq"] },
+    { name = "k", op = "matmul", args = ["hidden", "wk"] },
+    { name = "v", op = "matmul", args = ["hidden", "wv"] },
+    { name = "queries", op = "split", args = ["q"], heads = 1 },
+    { name = "keys", op = "split", args = ["k"], heads = 1 },
+    { name = "values", op = "split", args = ["v"], heads = 1 },
+    { name = "output", op = "attention", args = ["queries", "keys", "values"] },
+]
+
+[input]
+rule = "tensors"
+seed = 1
+normal.hidden = { shape = [1, 60, 40] }
+
+[weights]
+rule = "tensors"
+seed = 2
+normal.wq = { shape = [40, 40], variance = 0.00625 }
+normal.wk = { shape = [40, 40], variance = 0.00625 }
+normal.wv = { shape = [40, 40], variance = 0.00625 }
+
+[program]
+rule = "program"
+model = ":model"
+machine = "@ipu//machines:c600"
+kernels = [":kernels", "@ipu//kernels"]
+layout = { tiles = 8 }
+checkpoints = [0, 1, 2, 6]
+
+[run]
+rule = "run"
+program = ":program"
+device = "@ipu//devices:simulator"
+tensors = { hidden = ":input" }
+parameters = ":weights"
+tolerance = { default = 3e-3 }
+"#;
+
+/// The same declarations in another order and form.
+const REWRITTEN: &str = r#"
+# Nothing below means anything else.
+[run]
+tolerance.default = 0.003
+parameters = ':weights'
+tensors.hidden = '//:input'
+device = "@ipu//devices:simulator"
+program = "//:program"
+rule = 'run'
+
+[program.layout]
+tiles = 0x8
+
+[program]
+checkpoints = [
+    0, # q
+    1,
+    2,
+    6, # output
+]
+kernels = [":kernels", "@ipu//kernels:kernels"]
+machine = "@ipu//machines:c600"
+model = ":model"
+rule = "program"
+
+[weights]
+seed = 2
+rule = "tensors"
+normal.wv = { variance = 6.25e-3, shape = [40, 40] }
+normal.wk = { variance = 6.25e-3, shape = [40, 40] }
+normal.wq = { variance = 6.25e-3, shape = [40, 40] }
+
+[input]
+rule = "tensors"
+seed = 1
+[input.normal.hidden]
+shape = [1, 60, 40]
+mean = 0.0
+
+[model]
+rule = "model"
+[model.parameters]
+wv = { shape = [40, 40], type = "f16" }
+wk = { shape = [40, 40], type = "f16" }
+wq = { shape = [40, 40], type = "f16" }
+[model.inputs.hidden]
+shape = [1, 60, 40]
+type = "f16"
+[[model.op]]
+op = "matmul"
+name = "q"
+args = ["hidden", "wq"]
+[[model.op]]
+op = "matmul"
+name = "k"
+args = ["hidden", "wk"]
+[[model.op]]
+op = "matmul"
+name = "v"
+args = ["hidden", "wv"]
+[[model.op]]
+op = "split"
+name = "queries"
+args = ["q"]
+heads = 1
+[[model.op]]
+op = "split"
+name = "keys"
+args = ["k"]
+heads = 1
+[[model.op]]
+op = "split"
+name = "values"
+args = ["v"]
+heads = 1
+[[model.op]]
+op = "attention"
+name = "output"
+args = ["queries", "keys", "values"]
+
+[kernels]
+srcs = ["softmax.S", "normalise.S"]
+manifest = "kernels.toml"
+rule = "kernel_library"
+"#;
+
+/// One worker thread: of two phases with equal problems the first one is scheduled.
+const OPTIONS: EngineOptions = EngineOptions { threads: 1, shuffle: None };
+
+/// The program, built once, with the store as it was then.
+struct Fixture {
+    before: TemporaryWorkspace,
+    workspace: TemporaryWorkspace,
+    session: Session,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let workspace = TemporaryWorkspace::new(PROGRAM);
+        workspace.write("kernels.toml", &manifest());
+        workspace.write("softmax.S", source("softmax.S"));
+        workspace.write("normalise.S", source("normalise.S"));
+        let mut session = workspace.session(OPTIONS);
+        let report = session.build("//:run").unwrap_or_else(|failure| panic!("{failure}")).pop().expect("a report");
+        assert!(report.success, "{}", report.lines.join("\n"));
+        let executed = session.executed();
+        assert_eq!(executed, session.digests().into_keys().collect::<Vec<_>>(), "from an empty store every stage executes");
+        Self { before: workspace.copy(), workspace, session }
+    }
+
+    /// Asserts what executes after `edit`: in the process that built before, in a new one on the store as it was, and nothing when the
+    /// edit is taken back. In `expected` a `*` stands for the rest of any index that the program has before or after the edit.
+    #[track_caller]
+    fn check(&mut self, edit: impl Fn(&TemporaryWorkspace), expected: &str) {
+        edit(&self.workspace);
+        let (here, known) = executed(&mut self.session);
+        let there = self.before.copy();
+        edit(&there);
+        let (elsewhere, _) = executed(&mut there.session(OPTIONS));
+        let expected = expand(expected, &known);
+        assert_eq!(here, expected, "in the same process");
+        assert_eq!(elsewhere, expected, "in a new process");
+        for path in ["BUILD.toml", "kernels.toml", "softmax.S", "normalise.S"] {
+            let before = String::from_utf8(self.before.read(path)).expect("UTF-8");
+            self.workspace.write(path, &before);
+        }
+        assert_eq!(executed(&mut self.session).0, [""; 0], "after the edit was taken back");
+    }
+
+    /// The same for an edit of BUILD.toml that replaces a text.
+    #[track_caller]
+    fn check_declaration(&mut self, old: &str, new: &str, expected: &str) {
+        self.check_file("BUILD.toml", old, new, expected);
+    }
+
+    #[track_caller]
+    fn check_file(&mut self, path: &str, old: &str, new: &str, expected: &str) {
+        let edit = |workspace: &TemporaryWorkspace| {
+            let text = String::from_utf8(workspace.read(path)).expect("UTF-8");
+            assert_eq!(text.matches(old).count(), 1, "`{old}` in {path}");
+            workspace.write(path, &text.replace(old, new));
+        };
+        self.check(edit, expected);
+    }
+}
+
+/// Builds the run: what executed, and all stages seen so far.
+fn executed(session: &mut Session) -> (Vec<String>, BTreeSet<String>) {
+    session.build("//:run").unwrap_or_else(|failure| panic!("{failure}"));
+    let text = |id: &StageId| format!("{}{}", id.label.name(), id.stage);
+    (session.executed().iter().map(text).collect(), session.digests().keys().map(text).collect())
+}
+
+/// The stages of a list; `softmax*` is every known index that begins so.
+fn expand(expected: &str, known: &BTreeSet<String>) -> Vec<String> {
+    let mut stages = BTreeSet::new();
+    for pattern in expected.split_whitespace() {
+        match pattern.strip_suffix("*]") {
+            None => {
+                stages.insert(pattern.to_owned());
+            }
+            Some(start) => {
+                let before = stages.len();
+                stages.extend(known.iter().filter(|stage| stage.starts_with(start)).cloned());
+                assert!(stages.len() > before, "no stage is like {pattern}");
+            }
+        }
+    }
+    stages.into_iter().collect()
+}
+
+/// The manifest's entries of the two kernels.
+fn manifest() -> String {
+    let entry = |name: &str| {
+        let wanted = format!("\nname = \"{name}\"\n");
+        let found = kernels::manifest().split("[[kernel]]").find(|entry| entry.starts_with(&wanted));
+        format!("[[kernel]]{}", found.unwrap_or_else(|| panic!("the library has {name}")))
+    };
+    entry("softmax") + &entry("normalise")
+}
+
+fn source(name: &str) -> &'static str {
+    kernels::files().iter().find(|file| file.name == name).unwrap_or_else(|| panic!("the library has {name}")).text
+}
+
+#[test]
+fn form_of_declarations_place_and_threads_execute_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.check(|_| (), "");
+    fixture.check(|workspace| workspace.write("BUILD.toml", &format!("# A comment.\n{PROGRAM}# Another.\n")), "");
+    fixture.check(|workspace| workspace.write("BUILD.toml", REWRITTEN), "");
+    fixture.check(|workspace| workspace.write("unused.S", "nothing reads this\n"), "");
+    let mut moved = fixture.before.copy();
+    moved.move_to("elsewhere/below");
+    for threads in [1, 2, 7] {
+        let mut session = moved.session(EngineOptions { threads, shuffle: Some(threads as u64) });
+        assert_eq!(executed(&mut session).0, [""; 0], "moved, with {threads} threads");
+    }
+}
+
+#[test]
+fn tolerance_executes_the_verdict() {
+    let mut fixture = Fixture::new();
+    fixture.check_declaration("default = 3e-3", "default = 1e-7", "run[verdict]");
+    fixture.check_declaration("default = 3e-3", "default = 3e-3, output = 4e-3", "run[verdict]");
+}
+
+#[test]
+fn tensors_execute_their_host_files_reference_simulation_and_verdict() {
+    let mut fixture = Fixture::new();
+    fixture.check_declaration(
+        "seed = 1\n",
+        "seed = 3\n",
+        "input[tensor/hidden] run[host_file/hidden] run[reference] run[simulation] run[verdict]",
+    );
+    fixture.check_declaration(
+        "normal.wk = { shape = [40, 40], variance = 0.00625 }",
+        "normal.wk = { shape = [40, 40], variance = 0.00626 }",
+        "run[host_file/wk] run[reference] run[simulation] run[verdict] weights[tensor/wk]",
+    );
+    fixture.check_declaration(
+        "seed = 2\n",
+        "seed = 4\n",
+        "run[host_file/wk] run[host_file/wq] run[host_file/wv] run[reference] run[simulation] run[verdict] \
+         weights[tensor/wk] weights[tensor/wq] weights[tensor/wv]",
+    );
+}
+
+#[test]
+fn kernel_source_executes_its_object_and_what_its_result_reaches() {
+    let mut fixture = Fixture::new();
+    // Same words and lines: cut off at the objects.
+    fixture.check_file("softmax.S", "setzi   $m6, KG-1", "setzi   $m6, KG-1   # panels", "program[kernel_object/softmax*]");
+    // Same words on other lines: the package's listings change, what it does not.
+    fixture.check_file(
+        "softmax.S",
+        ".Lworker:\n",
+        "# A line.\n.Lworker:\n",
+        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] run[simulation]",
+    );
+    // Two independent instructions change places: other words, same cost and same results.
+    fixture.check_file(
+        "softmax.S",
+        "        setzi   $m4, S_PANEL/8-3\n        setzi   $m6, KG-1\n",
+        "        setzi   $m6, KG-1\n        setzi   $m4, S_PANEL/8-3\n",
+        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] run[simulation]",
+    );
+    // Same size and cost, other results: the maximum is that of two of the four columns of lanes, good enough for a softmax.
+    fixture.check_file(
+        "softmax.S",
+        "          f16v2maxc $a4, $a4 }",
+        "          fnop }",
+        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] run[simulation] run[verdict]",
+    );
+}
+
+#[test]
+fn kernel_source_with_other_cycles_executes_the_choice_too() {
+    let mut fixture = Fixture::new();
+    // A bundle taken apart: the same bytes, one turn more for each row. No finalist is drawn up again, no phase scheduled, nothing placed.
+    fixture.check_file(
+        "softmax.S",
+        "        { mov     $m2, $m0\n          f32mul  $a5, $a5, $a6 }\n",
+        "        mov     $m2, $m0\n        f32mul  $a5, $a5, $a6\n",
+        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] program[refined/*] program[selected] \
+         run[simulation] run[verdict]",
+    );
+    // Other size as well: addresses, and so rows, are made again.
+    fixture.check_file(
+        "softmax.S",
+        "        setzi   $m6, KG-1\n",
+        "        setzi   $m6, KG-1\n        nop\n        nop\n",
+        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] program[placement/*] \
+         program[refined/*] program[rows/*] program[selected] run[simulation] run[verdict]",
+    );
+}
+
+#[test]
+fn manifest_executes_the_planner_and_is_cut_off_behind_equal_plans() {
+    let mut fixture = Fixture::new();
+    fixture.check_file(
+        "kernels.toml",
+        "cycles = \"161+6",
+        "cycles = \"161+0+6",
+        "program[expanded/*] program[finalists] program[mapping/*] program[measured/softmax*] program[placement/*] program[refined/*]",
+    );
+}
+
+#[test]
+fn layout_field_that_changes_no_plan_executes_the_planner_alone() {
+    let mut fixture = Fixture::new();
+    fixture.check_declaration(
+        "layout = { tiles = 8 }",
+        "layout = { tiles = 8, accuracy = 2.9e-3 }",
+        "program[finalists] program[mapping/*]",
+    );
+}
+
+/// What a program's finalists are made of.
+struct Parts {
+    problems: BTreeSet<Digest>,
+    variants: BTreeSet<String>,
+    /// By finalist and phase.
+    phases: Vec<Vec<Digest>>,
+    rows: usize,
+}
+
+fn parts(session: &Session) -> Parts {
+    let engine = session.engine();
+    let program = engine.target(&Label::parse("//:program", &PackageName::in_workspace("")).expect("a label"));
+    let key = |index: usize| FinalistKey::new(engine, program, index as u32);
+    let count = stage::finalists::finalists(engine, program).expect("found before").facts().len();
+    let expanded: Vec<_> = (0..count).map(|index| stage::expanded::expanded(engine, key(index)).expect("found before")).collect();
+    let selected = stage::selected::selected(engine, program).expect("found before").facts().finalist as usize;
+    let phases: Vec<Vec<Digest>> = expanded.iter().map(|artifact| artifact.facts().phases.clone()).collect();
+    Parts {
+        problems: phases.iter().flatten().copied().collect(),
+        variants: expanded.iter().flat_map(|artifact| artifact.facts().variants.iter().map(printed)).collect(),
+        rows: phases[selected].len(),
+        phases,
+    }
+}
+
+#[test]
+fn tiles_of_the_layout_execute_from_the_finalists_on_and_schedule_new_problems_alone() {
+    let mut fixture = Fixture::new();
+    let before = parts(&fixture.session);
+    let edit = |workspace: &TemporaryWorkspace| {
+        workspace.write("BUILD.toml", &PROGRAM.replace("layout = { tiles = 8 }", "layout = { tiles = 7 }"))
+    };
+    edit(&fixture.workspace);
+    let (here, _) = executed(&mut fixture.session);
+    let there = fixture.before.copy();
+    edit(&there);
+    let (elsewhere, _) = executed(&mut there.session(OPTIONS));
+
+    let after = parts(&fixture.session);
+    let mut expected: BTreeSet<String> = BTreeSet::new();
+    let mut add = |stage: String| expected.insert(stage);
+    for stage in ["program[finalists]", "program[images]", "program[package]", "program[selected]", "run[simulation]", "run[verdict]"] {
+        add(stage.to_owned());
+    }
+    for name in ["hidden", "wk", "wq", "wv"] {
+        add(format!("run[host_file/{name}]"));
+    }
+    (0..after.rows).for_each(|phase| _ = add(format!("program[rows/{phase}]")));
+    let mut known = before.problems.clone();
+    for (finalist, phases) in after.phases.iter().enumerate() {
+        for stage in ["expanded", "mapping", "placement", "refined", "tile_code"] {
+            add(format!("program[{stage}/{finalist}]"));
+        }
+        for (phase, problem) in phases.iter().enumerate() {
+            if known.insert(*problem) {
+                add(format!("program[schedule/{finalist}.{phase}]"));
+            }
+        }
+    }
+    for variant in after.variants.difference(&before.variants) {
+        add(format!("program[kernel_object/{variant}]"));
+        add(format!("program[measured/{variant}]"));
+    }
+    let expected: Vec<String> = expected.into_iter().collect();
+    assert_eq!(here, expected, "in the same process");
+    assert_eq!(elsewhere, expected, "in a new process");
+    assert!(!before.problems.is_disjoint(&after.problems), "no phase is the same on 7 and on 8 tiles: choose other numbers");
+}
