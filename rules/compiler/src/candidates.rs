@@ -6,7 +6,7 @@
 use crate::kernel_table::KernelTable;
 use crate::layout::{GridChoice, Layout, Partials, WeightsMemory, partials_for};
 use crate::model::{Kind, Model, ValueId};
-use crate::plan::{AttentionPlan, Cuts, Form, Orientation, OperationPlan, PANEL, Plan, ProductPlan};
+use crate::plan::{AttentionPlan, Cuts, Form, OperationPlan, Orientation, PANEL, Plan, ProductPlan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order, Variant};
 
@@ -14,6 +14,10 @@ use crate::program::{ColumnAxis, Order, Variant};
 const KEPT: usize = 40;
 /// Attention grids priced by kernel models, the best by a rough formula.
 const PRICED: usize = 96;
+
+/// Transfers that weigh as much as a clock: each takes controls on its tiles, words of their rows and work of the scheduler,
+/// none of which the route bound sees.
+pub(crate) const TRANSFERS_A_CLOCK: u64 = 16;
 
 /// An operand that every position of a grid needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) struct Candidate {
     pub(crate) clocks: u64,
     /// Words one member of a team receives for the merge; 0: nothing is merged.
     pub(crate) merge_words: u64,
+    /// Transfers of the merge, all teams together.
+    pub(crate) merge_transfers: u64,
     /// Clocks of the slowest position from the merge on.
     pub(crate) merge_clocks: u64,
     pub(crate) wanted: Vec<Wanted>,
@@ -49,6 +55,13 @@ pub(crate) struct Candidate {
     pub(crate) working_bytes: u64,
     /// Bytes of the result.
     pub(crate) result_bytes: u64,
+}
+
+impl Candidate {
+    /// Words of the merge and the weight of its transfers.
+    pub(crate) fn merge_cost(&self) -> u64 {
+        self.merge_words + self.merge_transfers / TRANSFERS_A_CLOCK
+    }
 }
 
 /// What the readers of a result want.
@@ -131,9 +144,7 @@ impl Context<'_> {
         match operation.kind {
             Kind::Split { .. } => Ok(vec![view()]),
             Kind::Product { x, bias, .. } => self.products(&operation.name, grid, x, operation.result, bias.is_some()),
-            Kind::Attention { queries, keys, values, heads, .. } => {
-                self.attentions(&operation.name, grid, [queries, keys, values], heads)
-            }
+            Kind::Attention { queries, keys, values, heads, .. } => self.attentions(&operation.name, grid, [queries, keys, values], heads),
         }
     }
 
@@ -199,6 +210,7 @@ impl Context<'_> {
             positions,
             clocks,
             merge_words: 0,
+            merge_transfers: 0,
             merge_clocks: 0,
             wanted: vec![wanted],
             resident_bytes: 2 * u64::from(columns) * u64::from(inner + u32::from(bias)),
@@ -253,7 +265,9 @@ impl Context<'_> {
         let blocks = keys_each / 16 * (width / 16);
         let compute = local * (blocks * (200 + 24 * rows.div_ceil(6)) + rows * keys_each * 13 / 8 + 20 * rows);
         let gather = local * width * (rows / 2 + keys_each) / 2;
-        let merge = if keys.parts > 1 { 1000 + local * rows * width / 2 } else { 0 };
+        let members = u64::from(keys.parts);
+        let transfers = u64::from(heads.extent) * u64::from(queries.parts) * members * members.min(rows) * (width / 32 + 1);
+        let merge = if members > 1 { 1000 + local * rows * width / 2 + transfers / TRANSFERS_A_CLOCK } else { 0 };
         compute + gather + merge
     }
 
@@ -271,13 +285,15 @@ impl Context<'_> {
             clocks += self.transpose(keys, local * value_width)?;
         }
         let groups = value_width / PANEL;
-        let (mut merge_words, mut merge_clocks) = (0, 0);
+        let (mut merge_words, mut merge_transfers, mut merge_clocks) = (0, 0, 0);
         if plan.keys.parts > 1 {
             let share = rows.div_ceil(plan.keys.parts);
             let parameters = [("ROWS", share), ("CG", groups), ("PARTS", plan.keys.parts), ("OUT_PANEL", share * 2 * PANEL)];
             merge_clocks = u64::from(local) * self.clocks("merge", &parameters)?;
             let copy = [("G", groups), ("BYTES", share * 2 * PANEL), ("SRC_PANEL", panel), ("DST_PANEL", share * 2 * PANEL)];
             clocks += 2 * u64::from(local) * self.clocks("copy_panels", &copy)?;
+            let teams = u64::from(plan.heads.extent) * u64::from(plan.queries.parts);
+            merge_transfers = teams * u64::from(plan.keys.parts) * u64::from(plan.keys.parts.min(rows)) * u64::from(groups + 1);
             merge_words = u64::from(local) * u64::from(plan.keys.parts - 1) * u64::from(share) * u64::from(value_width / 2 + 2);
         } else {
             clocks += u64::from(local) * self.clocks("normalise", &[("ROWS", rows), ("CG", groups), ("O_PANEL", panel)])?;
@@ -294,10 +310,8 @@ impl Context<'_> {
         let parts = |cuts: Cuts| cuts.parts == 1;
         let [one_head, one_query, one_key] = [plan.heads, plan.queries, plan.keys].map(parts);
         let (queries_spread, keys_spread) = (one_key && (one_head || one_query), one_query && (one_head || one_key));
-        let mut wanted = vec![
-            want(q, Order::ByColumn, plan.queries, width, queries_spread),
-            want(k, Order::ByColumn, plan.keys, width, keys_spread),
-        ];
+        let mut wanted =
+            vec![want(q, Order::ByColumn, plan.queries, width, queries_spread), want(k, Order::ByColumn, plan.keys, width, keys_spread)];
         if !(plan.values_transposed && k == v) {
             wanted.push(want(v, value_order, plan.keys, value_width, keys_spread));
         }
@@ -307,6 +321,7 @@ impl Context<'_> {
             positions: plan.heads.parts * plan.queries.parts * plan.keys.parts,
             clocks,
             merge_words,
+            merge_transfers,
             merge_clocks,
             wanted,
             resident_bytes: 0,
@@ -318,8 +333,11 @@ impl Context<'_> {
 
     /// The cheapest, and among those left out the ones that need least memory.
     fn kept(&self, name: &str, mut found: Vec<Candidate>, refused: Option<Fault>) -> Result<Vec<Candidate>, Fault> {
-        let bytes = |candidate: &Candidate| candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + 2 * words(candidate);
-        found.sort_by_key(|candidate| (candidate.clocks + candidate.merge_clocks + candidate.merge_words + words(candidate), candidate.positions));
+        let bytes =
+            |candidate: &Candidate| candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + 2 * words(candidate);
+        found.sort_by_key(|candidate| {
+            (candidate.clocks + candidate.merge_clocks + candidate.merge_cost() + words(candidate), candidate.positions)
+        });
         if found.len() > KEPT {
             let mut rest = found.split_off(KEPT - 4);
             rest.sort_by_key(bytes);
@@ -344,6 +362,7 @@ fn view() -> Candidate {
         positions: 0,
         clocks: 0,
         merge_words: 0,
+        merge_transfers: 0,
         merge_clocks: 0,
         wanted: Vec::new(),
         resident_bytes: 0,

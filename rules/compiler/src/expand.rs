@@ -125,4 +125,3 @@ pub(crate) fn touched_by(program: &Expanded, step: &Step) -> Vec<BufferId> {
         }
     }
 }
-

@@ -273,11 +273,8 @@ fn normalise(state: &mut Expanding, shared: &Shared, jobs: &[Job]) -> Result<(),
     for job in jobs {
         for head in 0..job.heads() {
             let output = job.output(shared, head);
-            let parameters = [
-                ("ROWS", i64::from(job.rows())),
-                ("CG", i64::from(shared.value_width / PANEL)),
-                ("O_PANEL", i64::from(output.stride)),
-            ];
+            let parameters =
+                [("ROWS", i64::from(job.rows())), ("CG", i64::from(shared.value_width / PANEL)), ("O_PANEL", i64::from(output.stride))];
             let call = state.call("normalise", &parameters, &[output.operand, job.statistics(shared, head)])?;
             calls.entry(job.tile).or_default().push(call);
         }

@@ -102,11 +102,8 @@ pub(crate) fn expand(state: &mut Expanding, work: &Work, plan: &ProductPlan) -> 
                     Orientation::Straight => "bias_columns",
                     Orientation::Swapped => "bias_rows",
                 };
-                let parameters = [
-                    ("ROWS", i64::from(product.rows)),
-                    ("CG", i64::from(product.columns / PANEL)),
-                    ("OUT_PANEL", i64::from(out.stride)),
-                ];
+                let parameters =
+                    [("ROWS", i64::from(product.rows)), ("CG", i64::from(product.columns / PANEL)), ("OUT_PANEL", i64::from(out.stride))];
                 calls.entry(*tile).or_default().push(state.call(kernel, &parameters, &[bias, out.operand])?);
             }
         }
@@ -199,7 +196,14 @@ fn bias(state: &mut Expanding, work: &Work, name: &str, parts: &[(TileId, Rectan
     Ok(Some(Operand { buffer, offset: 0 }))
 }
 
-fn bind(state: &mut Expanding, id: ValueId, name: &str, row_axis: ColumnAxis, columns: ColumnAxis, pieces: Vec<Piece>) -> Result<(), Fault> {
+fn bind(
+    state: &mut Expanding,
+    id: ValueId,
+    name: &str,
+    row_axis: ColumnAxis,
+    columns: ColumnAxis,
+    pieces: Vec<Piece>,
+) -> Result<(), Fault> {
     let value = state.model.value(id);
     let binding = Binding {
         name: value.name.clone(),

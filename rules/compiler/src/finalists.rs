@@ -5,12 +5,14 @@
 //! plans are expanded under the identity mapping, priced again with the route bounds of their phases and held against the
 //! memory of a tile. All work is counted, none is timed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use exchange::Problem;
+use ipu21::tile::TileId;
 use serde::{Deserialize, Serialize};
 
 use crate::axes::axes;
-use crate::candidates::{Candidate, Context, Demand, Wanted, demands};
+use crate::candidates::{Candidate, Context, Demand, TRANSFERS_A_CLOCK, Wanted, demands};
 use crate::clocks::Costs;
 use crate::expand::expand;
 use crate::kernel_table::KernelTable;
@@ -27,6 +29,8 @@ use crate::selected::modelled;
 const BEAM: usize = 24;
 /// Whole plans expanded on few tiles; fewer on many.
 const EXPANDED: usize = 12;
+/// Partial plans kept that differ only in the positions used.
+const SAME_SHAPE: usize = 2;
 /// Latency of a phase besides its words, for the screening of partial plans.
 const ROUTE: u64 = 100;
 
@@ -41,6 +45,8 @@ pub struct Finalist {
     pub estimated_exchange_cycles: u64,
     /// Memory on the fullest tile.
     pub peaks: Peaks,
+    /// Bytes of the largest row of every phase by the sizes of its controls, summed (machine.md c.9).
+    pub row_bytes: u64,
     /// Positions used, by operation; 0 for views.
     pub active_tiles: Vec<u32>,
 }
@@ -67,7 +73,13 @@ pub struct Finalists {
 /// # Errors
 /// Grids or checkpoints that name no such operation, splits that contradict each other, kernels that are missing, and
 /// `does not fit` with the figures of the smallest plan seen.
-pub fn finalists(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, checkpoints: &[u32]) -> Result<Finalists, Vec<Fault>> {
+pub fn finalists(
+    model: &Model,
+    layout: &Layout,
+    kernels: &KernelTable,
+    costs: &Costs,
+    checkpoints: &[u32],
+) -> Result<Finalists, Vec<Fault>> {
     check_names(model, layout, checkpoints)?;
     let axes = axes(model)?;
     let demands = demands(model);
@@ -136,6 +148,8 @@ struct Home {
 #[derive(Clone, Debug)]
 struct State {
     operations: Vec<OperationPlan>,
+    /// The same, all from position 0 on.
+    shape: Vec<OperationPlan>,
     inputs: BTreeMap<ValueId, InputPlan>,
     homes: BTreeMap<ValueId, Home>,
     /// What has been gathered on which grid: value, order, cuts, first position.
@@ -154,6 +168,7 @@ impl State {
     fn new(layout: &Layout) -> Self {
         Self {
             operations: Vec::new(),
+            shape: Vec::new(),
             inputs: BTreeMap::new(),
             homes: BTreeMap::new(),
             gathered: Vec::new(),
@@ -245,12 +260,26 @@ fn search(
 fn kept(mut states: Vec<State>) -> Vec<State> {
     states.sort_by_cached_key(|state| if state.fits() { (false, state.cost(), state.peak) } else { (true, state.peak, state.cost()) });
     let smallest = states.iter().min_by_key(|state| (state.peak, state.cost())).cloned();
-    states.truncate(BEAM);
+    states = varied(states);
     // One small plan stays whatever it costs, so that tight memory does not leave the beam empty-handed.
     if let Some(smallest) = smallest.filter(|smallest| states.iter().all(|state| state.operations != smallest.operations)) {
         states.push(smallest);
     }
     states
+}
+
+/// The first states of a sorted list, few of every shape.
+fn varied(states: Vec<State>) -> Vec<State> {
+    let mut kept: Vec<State> = Vec::new();
+    for state in states {
+        if kept.len() == BEAM {
+            break;
+        }
+        if kept.iter().filter(|other| other.shape == state.shape).count() < SAME_SHAPE {
+            kept.push(state);
+        }
+    }
+    kept
 }
 
 impl Search<'_> {
@@ -282,7 +311,7 @@ impl Search<'_> {
         }
         next.spend(first, candidate.positions, candidate.clocks);
         if candidate.merge_words > 0 {
-            next.phase(candidate.merge_words, self.costs);
+            next.phase(candidate.merge_cost(), self.costs);
             next.spend(first, candidate.positions, candidate.merge_clocks);
         }
         next.resident += candidate.resident_bytes;
@@ -296,6 +325,7 @@ impl Search<'_> {
             next.homes.insert(result, self.home(&candidate.plan, first, result));
         }
         next.operations.push(placed(&candidate.plan, first));
+        next.shape.push(candidate.plan.clone());
         Some(next)
     }
 
@@ -315,17 +345,16 @@ impl Search<'_> {
         received.max(sent)
     }
 
-    /// Puts an input where its first reader wants it, or spread evenly when several positions want the same part.
+    /// Puts an input where its first reader wants it; when several positions want the same part, its panels are dealt out
+    /// among tiles, so that every piece is one run of bytes on both sides.
     fn place_input(&self, state: &mut State, wanted: &Wanted, first: u32) {
         let demand = self.demands[wanted.value.index()];
         let order = if demand.by_column { Order::ByColumn } else { Order::ByRow };
-        let unit = if order == Order::ByRow { PANEL } else { 1 };
-        let axis = self.axes[wanted.value.index()];
-        let (rows, columns) = if wanted.spread && wanted.order == order {
-            (wanted.rows, wanted.columns)
-        } else {
-            let columns = Cuts::new(axis.parts * axis.padded, wanted.columns.parts, wanted.columns.unit.max(PANEL));
-            (Cuts::new(wanted.rows.extent, self.layout.tiles / columns.parts, unit), columns)
+        let dealt = |cuts: Cuts, others: Cuts| Cuts::new(cuts.extent, self.layout.tiles / others.parts, PANEL);
+        let (rows, columns) = match order {
+            _ if wanted.spread && wanted.order == order => (wanted.rows, wanted.columns),
+            Order::ByColumn => (wanted.rows, dealt(wanted.columns, wanted.rows)),
+            Order::ByRow => (dealt(wanted.rows, wanted.columns), wanted.columns),
         };
         let words = u64::from(rows.largest()) * u64::from(columns.largest()) / 2;
         state.inputs.insert(wanted.value, InputPlan { value: wanted.value, order, rows, columns, first });
@@ -367,7 +396,7 @@ fn placed(plan: &OperationPlan, first: u32) -> OperationPlan {
 /// Prices whole plans exactly and keeps the best that fit.
 fn judge(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, plans: Vec<Plan>) -> Result<Vec<Finalist>, Fault> {
     let most = if layout.tiles > 256 { EXPANDED / 2 } else { EXPANDED };
-    let mut judged: Vec<Finalist> = Vec::new();
+    let mut judged: Vec<(u64, Finalist)> = Vec::new();
     let mut smallest: Option<Peaks> = None;
     let mut refused = None;
     for (index, plan) in plans.into_iter().enumerate() {
@@ -376,7 +405,7 @@ fn judge(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, p
             break;
         }
         match judged_plan(model, layout, kernels, costs, plan) {
-            Ok(Judged::Fits(finalist)) => judged.push(finalist),
+            Ok(Judged::Fits { rank, finalist }) => judged.push((rank, finalist)),
             Ok(Judged::TooLarge(peaks)) => {
                 let is_smaller = smallest.as_ref().is_none_or(|known| peaks.total < known.total);
                 smallest = if is_smaller { Some(peaks) } else { smallest };
@@ -384,11 +413,12 @@ fn judge(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, p
             Err(fault) => refused = Some(fault),
         }
     }
-    judged.sort_by(|a, b| (a.estimated_cycles, &a.plan).cmp(&(b.estimated_cycles, &b.plan)));
-    judged.dedup_by(|a, b| a.plan == b.plan);
+    judged.sort_by(|(a, one), (b, other)| (a, &one.plan).cmp(&(b, &other.plan)));
+    let mut shapes = BTreeSet::new();
+    judged.retain(|(_, finalist)| shapes.insert(shape(&finalist.plan)));
     judged.truncate(layout.finalists as usize);
     match (judged.is_empty(), smallest, refused) {
-        (false, ..) => Ok(judged),
+        (false, ..) => Ok(judged.into_iter().map(|(_, finalist)| finalist).collect()),
         (true, Some(peaks), _) => Err(does_not_fit(&peaks)),
         (true, None, Some(fault)) => Err(fault),
         (true, None, None) => Err(does_not_fit(&Peaks::default())),
@@ -406,8 +436,17 @@ fn does_not_fit(peaks: &Peaks) -> Fault {
     }
 }
 
+/// The operations of a plan, wherever they start.
+fn shape(plan: &Plan) -> Vec<OperationPlan> {
+    plan.operations.iter().map(|operation| placed(operation, 0)).collect()
+}
+
 enum Judged {
-    Fits(Finalist),
+    /// `rank`: estimated clocks and the weight of the transfers.
+    Fits {
+        rank: u64,
+        finalist: Finalist,
+    },
     TooLarge(Peaks),
 }
 
@@ -425,13 +464,28 @@ fn judged_plan(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Co
         return Ok(Judged::TooLarge(peak));
     }
     let clocks = modelled(&program, kernels, costs)?;
-    Ok(Judged::Fits(Finalist {
+    let transfers: u64 = program.phases.iter().map(|phase| phase.transfers.len() as u64).sum();
+    let finalist = Finalist {
         active_tiles: active_tiles(&plan),
         plan,
         estimated_cycles: clocks.total,
         estimated_exchange_cycles: clocks.exchange,
         peaks: peak,
-    }))
+        row_bytes: program.phases.iter().map(row_bytes).sum(),
+    };
+    Ok(Judged::Fits { rank: clocks.total + transfers / TRANSFERS_A_CLOCK, finalist })
+}
+
+/// Bytes of the largest row of a phase: about two words a send, four a receipt, eight besides.
+fn row_bytes(phase: &Problem) -> u64 {
+    let mut words = BTreeMap::<TileId, u64>::new();
+    for transfer in &phase.transfers {
+        *words.entry(transfer.source.tile).or_insert(8) += 2;
+        for place in &transfer.destinations {
+            *words.entry(place.tile).or_insert(8) += 4;
+        }
+    }
+    4 * words.into_values().max().unwrap_or(0)
 }
 
 fn anywhere(mut plan: Plan) -> Plan {

@@ -1,7 +1,6 @@
 //! What planning knows of kernels: limits, operands and screening costs of every variant, from the manifests.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use toolchain::expression::Expression;
 use toolchain::manifest::{self, Kernel, Operand};
@@ -148,14 +147,12 @@ fn facts(variant: &Variant, operand: &Operand) -> Result<OperandFacts, Fault> {
     })
 }
 
-/// `gemm{cg=5,kb=5,rows=12}`: parameters in lower case, sorted.
+/// `gemm{cg=5,kb=5,rows=12}`: parameters in lower case, sorted; the kernel's name alone when there are none.
 #[must_use]
 pub fn printed(variant: &Variant) -> String {
-    let mut text = format!("{}{{", variant.kernel);
-    for (index, (name, value)) in variant.parameters.iter().enumerate() {
-        let comma = if index == 0 { "" } else { "," };
-        let _ = write!(text, "{comma}{}={value}", name.to_lowercase());
+    let parameters: Vec<String> = variant.parameters.iter().map(|(name, value)| format!("{}={value}", name.to_lowercase())).collect();
+    match parameters.is_empty() {
+        true => variant.kernel.clone(),
+        false => format!("{}{{{}}}", variant.kernel, parameters.join(",")),
     }
-    text.push('}');
-    text
 }

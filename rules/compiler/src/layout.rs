@@ -124,7 +124,8 @@ impl Layout {
         range("tiles", self.tiles, tiles);
         range("finalists", self.finalists, 16);
         for (name, grid) in &self.grids {
-            let parts = [("rows", grid.rows), ("columns", grid.columns), ("heads", grid.heads), ("queries", grid.queries), ("keys", grid.keys)];
+            let parts =
+                [("rows", grid.rows), ("columns", grid.columns), ("heads", grid.heads), ("queries", grid.queries), ("keys", grid.keys)];
             for (field, parts) in parts {
                 if let Some(parts) = parts {
                     range(&format!("grids.{name}.{field}"), parts, self.tiles.max(1));

@@ -321,7 +321,11 @@ const ELEMENTS_MAX: u64 = 1 << 30;
 /// # Errors
 /// Every fault found; operations that read the result of a faulty operation are not reported again.
 pub fn check(declaration: &Declaration) -> Result<Model, Vec<Fault>> {
-    let mut checker = Checker { model: Model { values: Vec::new(), operations: Vec::new(), outputs: Vec::new() }, broken: Vec::new(), faults: Vec::new() };
+    let mut checker = Checker {
+        model: Model { values: Vec::new(), operations: Vec::new(), outputs: Vec::new() },
+        broken: Vec::new(),
+        faults: Vec::new(),
+    };
     for (name, tensor) in &declaration.inputs {
         checker.declare(name, tensor, Source::Input);
     }
@@ -414,11 +418,8 @@ impl Checker {
     }
 
     fn refuse_fields(&mut self, declared: &OperationDeclaration, allowed: &str) {
-        let given = [
-            ("transposed", declared.transposed.is_some()),
-            ("heads", declared.heads.is_some()),
-            ("scale", declared.scale.is_some()),
-        ];
+        let given =
+            [("transposed", declared.transposed.is_some()), ("heads", declared.heads.is_some()), ("scale", declared.scale.is_some())];
         for (field, present) in given {
             if present && field != allowed {
                 self.faults.push(Fault::Field {
@@ -539,8 +540,12 @@ impl Checker {
             return None;
         }
         let shape_of = |id: ValueId| <[u32; 4]>::try_from(self.model.value(id).shape.as_slice()).ok();
-        let (&[q, k, v], Some([_, heads, rows, width]), Some([_, key_heads, keys, key_width]), Some([_, value_heads, value_rows, value_width])) =
-            (arguments.first_chunk::<3>()?, shape_of(arguments[0]), shape_of(arguments[1]), shape_of(arguments[2]))
+        let (
+            &[q, k, v],
+            Some([_, heads, rows, width]),
+            Some([_, key_heads, keys, key_width]),
+            Some([_, value_heads, value_rows, value_width]),
+        ) = (arguments.first_chunk::<3>()?, shape_of(arguments[0]), shape_of(arguments[1]), shape_of(arguments[2]))
         else {
             return None;
         };

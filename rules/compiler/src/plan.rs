@@ -344,7 +344,8 @@ impl Task {
     #[must_use]
     pub fn merged_rows(&self, key_group: u32) -> (u32, u32) {
         let (start, end) = self.queries;
-        let border = |index: u32| start + u32::try_from(u64::from(index) * u64::from(end - start) / u64::from(self.key_groups)).unwrap_or(0);
+        let border =
+            |index: u32| start + u32::try_from(u64::from(index) * u64::from(end - start) / u64::from(self.key_groups)).unwrap_or(0);
         (border(key_group), border(key_group + 1))
     }
 }

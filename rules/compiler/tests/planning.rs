@@ -9,6 +9,7 @@ use compiler::layout::Layout;
 use compiler::mapping::{self, identity, map};
 use compiler::model::{Declaration, Model, check};
 use compiler::plan_fault::Fault;
+use proptest::prelude::*;
 use toolchain::manifest;
 
 const COSTS: Costs = Costs { internal_empty_phase: 600, call: 1 };
@@ -103,9 +104,101 @@ fn the_reference_is_planned_far_below_the_known_compiler() {
 fn an_encoder_layer_gets_faster_with_more_tiles() {
     let clocks = |tiles| {
         let found = plan_and_check(&encoder_layer(), &Layout::on(tiles), &[0, 6, 7]).unwrap();
-        println!("{}", figures(&found));
         found.plans[0].estimated_cycles
     };
     let (few, some, all) = (clocks(64), clocks(192), clocks(1472));
     assert!(some < few && all < some, "{few} {some} {all}");
+}
+
+/// A random program of the kinds the project promises: one or two inputs, chains of products, attention.
+#[derive(Clone, Debug)]
+struct Drawn {
+    tokens: u32,
+    keys: Option<u32>,
+    width: u32,
+    heads: u32,
+    bias: bool,
+    transposed: bool,
+    chain: u32,
+    tiles: u32,
+    attention: bool,
+    shared: bool,
+}
+
+impl Drawn {
+    fn model(&self) -> Model {
+        let Self { tokens, width, heads, chain, bias, transposed, .. } = *self;
+        let mut text = format!("inputs.a = {{ type = \"f16\", shape = [1, {tokens}, {width}] }}\n");
+        if let Some(keys) = self.keys {
+            text += &format!("inputs.b = {{ type = \"f16\", shape = [1, {keys}, {width}] }}\n");
+        }
+        let mut operations = Vec::new();
+        let mut product = |name: &str, x: &str| {
+            text += &format!("parameters.w{name} = {{ type = \"f16\", shape = [{width}, {width}] }}\n");
+            text += &format!("parameters.b{name} = {{ type = \"f16\", shape = [{width}] }}\n");
+            let arguments = if bias { format!("\"{x}\", \"w{name}\", \"b{name}\"") } else { format!("\"{x}\", \"w{name}\"") };
+            operations.push(format!("{{ name = \"{name}\", op = \"matmul\", args = [{arguments}], transposed = {transposed} }}"));
+        };
+        let mut last = "a".to_owned();
+        for link in 0..chain {
+            product(&format!("c{link}"), &last);
+            last = format!("c{link}");
+        }
+        if self.attention {
+            let other = if self.keys.is_some() { "b" } else { last.as_str() };
+            product("q", &last);
+            product("k", other);
+            let values = if self.shared {
+                "k"
+            } else {
+                product("v", other);
+                "v"
+            };
+            for name in ["q", "k", values] {
+                operations
+                    .push(format!("{{ name = \"{name}h{}\", op = \"split\", args = [\"{name}\"], heads = {heads} }}", operations.len()));
+            }
+            let names: Vec<_> = (operations.len() - 3..operations.len())
+                .zip(["q", "k", values])
+                .map(|(index, name)| format!("\"{name}h{index}\""))
+                .collect();
+            operations.push(format!("{{ name = \"attended\", op = \"attention\", args = [{}] }}", names.join(", ")));
+            let mut product = |name: &str, x: &str| {
+                text += &format!("parameters.w{name} = {{ type = \"f16\", shape = [{width}, {width}] }}\n");
+                operations.push(format!("{{ name = \"{name}\", op = \"matmul\", args = [\"{x}\", \"w{name}\"] }}"));
+            };
+            product("out", "attended");
+        }
+        text += &format!("op = [\n{}\n]\n", operations.join(",\n"));
+        model(&text)
+    }
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let shape = (1u32..300, proptest::option::of(1u32..300), 1u32..=20, 1u32..=4, 1u32..=3);
+    let tiles = prop_oneof![8 => 1u32..=128, 1 => Just(1472u32)];
+    let choices = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (shape, tiles, choices).prop_map(|((tokens, keys, eights, heads, chain), tiles, (bias, transposed, attention, shared))| {
+        // Widths that the heads divide.
+        let width = (eights * 8).next_multiple_of(8 * heads);
+        Drawn { tokens, keys, width, heads, bias, transposed, chain, tiles, attention, shared }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_programs_are_planned_or_refused_with_their_sizes(drawn in drawn()) {
+        let model = drawn.model();
+        let checkpoints: Vec<_> = model.computed().collect();
+        match plan_and_check(&model, &Layout::on(drawn.tiles), &checkpoints) {
+            Ok(found) => prop_assert!(found.plans[0].estimated_cycles > 0),
+            Err(faults) => {
+                let is_size = matches!(faults.as_slice(), [Fault::DoesNotFit { total_bytes, total_capacity, interleaved_bytes, interleaved_capacity, largest_bytes, .. }]
+                    if total_bytes > total_capacity || interleaved_bytes > interleaved_capacity || largest_bytes > interleaved_capacity);
+                prop_assert!(is_size, "{faults:?}");
+            }
+        }
+    }
 }
