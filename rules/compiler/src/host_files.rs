@@ -160,3 +160,104 @@ fn each_element(binding: &Binding, mut visit: impl FnMut(usize, u32, u32)) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use exchange::BufferId;
+    use ipu21::tile::TileId;
+
+    use super::*;
+    use crate::program::Group;
+
+    fn piece(order: Order, rows: (u32, u32), columns: (u32, u32)) -> Piece {
+        let tile = TileId::new(3).expect("a tile");
+        Piece { tile, buffer: BufferId(0), offset: 0, order, rows, columns, panel_bytes: 4096 }
+    }
+
+    /// Two heads of 5 columns in 16 each, 6 rows.
+    fn binding(pieces: Vec<Piece>, swapped: bool) -> Binding {
+        Binding {
+            name: "value".to_owned(),
+            group: Group::Weight,
+            shape: if swapped { vec![10, 6] } else { vec![6, 10] },
+            rows: 6,
+            columns: ColumnAxis { parts: 2, width: 5, padded: 16 },
+            row_axis: ColumnAxis { parts: 1, width: 6, padded: 16 },
+            swapped,
+            pieces,
+        }
+    }
+
+    /// Element (row, column) of the padded value holds this.
+    fn mark(row: u32, column: u32) -> u16 {
+        (100 * row + column + 1) as u16
+    }
+
+    /// The logical tensor: row-major, or column-major when swapped.
+    fn tensor(swapped: bool) -> Vec<u8> {
+        let columns = (0..2).flat_map(|head| (0..5).map(move |column| head * 16 + column));
+        let places: Vec<(u32, u32)> = match swapped {
+            false => (0..6).flat_map(|row| columns.clone().map(move |column| (row, column))).collect(),
+            true => columns.flat_map(|column| (0..6).map(move |row| (row, column))).collect(),
+        };
+        places.into_iter().flat_map(|(row, column)| mark(row, column).to_le_bytes()).collect()
+    }
+
+    fn at(file: &[u8], place: u32) -> u16 {
+        u16::from_le_bytes([file[place as usize], file[place as usize + 1]])
+    }
+
+    fn expected(row: u32, column: u32) -> u16 {
+        if row < 6 && column % 16 < 5 { mark(row, column) } else { 0 }
+    }
+
+    #[test]
+    fn panels_over_columns_hold_their_rows_one_after_the_other() {
+        for swapped in [false, true] {
+            let binding = binding(vec![piece(Order::ByColumn, (1, 7), (0, 32))], swapped);
+            let file = file_of(&binding, &tensor(swapped)).expect("a whole tensor");
+            for (row, column) in (1..7).flat_map(|row| (0..32).map(move |column| (row, column))) {
+                let place = column / 16 * (6 * 32) + (row - 1) * 32 + column % 16 * 2;
+                assert_eq!(at(&file, place), expected(row, column), "row {row} column {column}");
+            }
+        }
+    }
+
+    #[test]
+    fn panels_over_rows_hold_their_columns_one_after_the_other() {
+        let binding = binding(vec![piece(Order::ByRow, (0, 16), (3, 20))], false);
+        let file = file_of(&binding, &tensor(false)).expect("a whole tensor");
+        assert_eq!(file.len(), file_bytes(&binding));
+        for (row, column) in (0..16).flat_map(|row| (3..20).map(move |column| (row, column))) {
+            let place = (column - 3) * 32 + row * 2;
+            assert_eq!(at(&file, place), expected(row, column), "row {row} column {column}");
+        }
+    }
+
+    #[test]
+    fn files_of_covering_pieces_give_the_tensor_back() {
+        for swapped in [false, true] {
+            let pieces = vec![
+                piece(Order::ByColumn, (0, 4), (0, 32)),
+                piece(Order::ByColumn, (4, 16), (16, 32)),
+                piece(Order::ByColumn, (4, 16), (0, 16)),
+            ];
+            let binding = binding(pieces, swapped);
+            let file = file_of(&binding, &tensor(swapped)).expect("a whole tensor");
+            assert_eq!(tensor_of(&binding, &file), Ok(tensor(swapped)));
+        }
+    }
+
+    #[test]
+    fn wrong_sizes_and_uncovered_elements_are_refused_with_the_figures() {
+        let whole = binding(vec![piece(Order::ByColumn, (0, 6), (0, 32))], false);
+        let message = |fault: Fault| fault.to_string();
+        let short = file_of(&whole, &[0; 118]).map_err(message);
+        assert_eq!(short, Err("tensor value: expected 120 bytes of f16 elements, found 118".to_owned()));
+        let short = tensor_of(&whole, &[0; 2]).map_err(message);
+        assert_eq!(short, Err("host file of value: expected 384 bytes, found 2".to_owned()));
+        let part = binding(vec![piece(Order::ByColumn, (0, 6), (0, 16))], false);
+        let missing = tensor_of(&part, &vec![0; file_bytes(&part)]).map_err(message);
+        assert_eq!(missing, Err("binding value: no tile holds the element of row 0 and column 5".to_owned()));
+    }
+}

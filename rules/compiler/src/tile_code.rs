@@ -510,3 +510,159 @@ fn barriers_met(class: &ClassCode) -> (u32, u32) {
     let rows = class.relocations.iter().filter(|relocation| matches!(relocation.target, Target::HostRow(_))).count();
     (internal, host + 2 * rows as u32)
 }
+
+#[cfg(test)]
+mod tests {
+    use exchange::{BufferId, Place, Problem, Transfer};
+
+    use super::*;
+    use crate::{
+        program::{CallGroup, Operand, Variant},
+        rows,
+    };
+
+    fn tile(number: u16) -> TileId {
+        TileId::new(number).expect("a tile")
+    }
+
+    fn phase(from: u16, to: u16) -> Problem {
+        let place = |number| Place { tile: tile(number), buffer: BufferId(0), offset: 0 };
+        Problem { transfers: vec![Transfer { source: place(from), words: 2, destinations: vec![place(to)] }], serial: Vec::new() }
+    }
+
+    /// Tiles 2 and 3 exchange, tile 3 computes and sends to 4.
+    fn program() -> Expanded {
+        let call = Call { kernel: VariantId(0), operands: vec![Operand { buffer: BufferId(0), offset: 0 }], values: vec![8] };
+        let compute = Step::Compute {
+            operation: 0,
+            what: "clear".to_owned(),
+            groups: vec![CallGroup { tiles: vec![tile(3)], calls: vec![call.clone(), call] }],
+        };
+        let buffer = crate::program::Buffer {
+            name: "value".to_owned(),
+            bytes: 8,
+            tiles: vec![tile(2), tile(3), tile(4)],
+            region: crate::program::Region::Any,
+            align: 8,
+            readable_tail: 0,
+            first_step: None,
+            last_step: None,
+        };
+        Expanded {
+            buffers: vec![buffer],
+            steps: vec![Step::Exchange { phase: 0, operation: 0 }, compute, Step::Exchange { phase: 1, operation: 0 }],
+            phases: vec![phase(2, 3), phase(3, 4)],
+            variants: vec![Variant { kernel: "clear".to_owned(), parameters: BTreeMap::new() }],
+            bindings: Vec::new(),
+            checkpoints: Vec::new(),
+            operations: vec!["move".to_owned()],
+        }
+    }
+
+    fn code() -> TileCode {
+        generate(&program(), &HostPlan::default()).expect("a sound program")
+    }
+
+    #[test]
+    fn tiles_that_do_the_same_share_a_class() {
+        let code = code();
+        let sizes: Vec<usize> = code.classes.iter().map(|class| class.tiles.len()).collect();
+        assert_eq!(sizes, [1469, 1, 1, 1]);
+        assert_eq!(code.class(tile(3)).phases, [0, 1]);
+        assert_eq!(code.tiles_with(VariantId(0)), [tile(3)]);
+        assert_eq!(check(&program(), &HostPlan::default(), &code), Ok(()));
+        assert_eq!(rows::check_entries(&program(), &code), Ok(()));
+    }
+
+    #[test]
+    fn equal_calls_share_their_argument_block_behind_the_code() {
+        let code = code();
+        let class = code.class(tile(3));
+        let blocks: Vec<u32> = class
+            .relocations
+            .iter()
+            .filter_map(|relocation| match relocation.target {
+                Target::Arguments(offset) => Some(offset),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(blocks.len(), 2);
+        assert_eq!(blocks[0], blocks[1]);
+        assert_eq!(blocks[0] % 8, 0);
+        assert_eq!(class.words[blocks[0] as usize / 4..], [0, 8]);
+    }
+
+    #[test]
+    fn references_to_nothing_and_tiles_in_two_groups_are_refused() {
+        let mut two = program();
+        if let Step::Compute { groups, .. } = &mut two.steps[1] {
+            groups.push(groups[0].clone());
+        }
+        let plan = HostPlan::default();
+        assert_eq!(generate(&two, &plan), Err(Fault::TwoGroups { step: 1, tile: tile(3) }));
+        let mut dangling = program();
+        dangling.phases.pop();
+        assert_eq!(generate(&dangling, &plan), Err(Fault::Dangling { step: 2, what: "phase", index: 1 }));
+        let mut dangling = program();
+        dangling.buffers.clear();
+        assert_eq!(generate(&dangling, &plan), Err(Fault::Dangling { step: 1, what: "buffer", index: 0 }));
+    }
+
+    #[test]
+    fn every_rule_has_a_case_that_breaks_it() {
+        let faults = |change: &dyn Fn(&mut TileCode)| {
+            let mut changed = code();
+            change(&mut changed);
+            check(&program(), &HostPlan::default(), &changed).expect_err("the code is wrong")
+        };
+        let position = |code: &TileCode, number: u16| code.class_of[tile(number).index()] as usize;
+        let twice = faults(&|code| code.classes[0].tiles.push(tile(3)));
+        assert_eq!(twice[0], Fault::Classes { tile: tile(3), count: 2 });
+        let skipped = faults(&|code| {
+            let class = position(code, 2);
+            let word = code.classes[class].words.iter().position(|word| *word == 0x4180_0003).expect("a barrier");
+            code.classes[class].words[word] = ipu21::isa::NOP;
+        });
+        assert_eq!(skipped, [Fault::Barriers { tile: tile(2), internal: (1, 2), host: (0, 0) }]);
+        let unrowed = faults(&|code| {
+            let class = position(code, 4);
+            code.classes[class].relocations.retain(|relocation| relocation.target != Target::Block(Block::Row(1)));
+        });
+        assert_eq!(unrowed, [Fault::WrongPart { tile: tile(4), phase: 1 }]);
+        let early = faults(&|code| code.classes[0].points.end = 0);
+        assert_eq!(early, [Fault::Points { tile: tile(0) }]);
+    }
+
+    /// Inserts a word into the class of a tile, moving what refers to places behind it.
+    fn insert(code: &mut TileCode, number: u16, at: u32, word: u32) {
+        let class = code.class_of[tile(number).index()] as usize;
+        let class = &mut code.classes[class];
+        class.words.insert(at as usize, word);
+        class.relocations.iter_mut().filter(|relocation| relocation.word >= at).for_each(|relocation| relocation.word += 1);
+    }
+
+    #[test]
+    fn a_different_way_from_the_barrier_to_the_row_is_found() {
+        let barrier = |code: &TileCode| code.class(tile(3)).words.iter().position(|word| *word == 0x4180_0003).expect("a barrier") as u32;
+        let mut slow = code();
+        let behind = barrier(&slow) + 1;
+        insert(&mut slow, 3, behind, ipu21::isa::NOP);
+        assert!(rows::check_entries(&program(), &slow).is_err());
+        let mut odd = code();
+        let before = barrier(&odd);
+        insert(&mut odd, 3, before, ipu21::isa::NOP);
+        assert!(rows::check_entries(&program(), &odd).is_err());
+    }
+
+    #[test]
+    fn workers_that_nobody_joined_are_found() {
+        let mut code = code();
+        let class = code.class_of[tile(3).index()] as usize;
+        code.classes[class]
+            .relocations
+            .iter_mut()
+            .filter(|relocation| relocation.target == Target::Routine(Routine::Join))
+            .for_each(|relocation| relocation.target = Target::Routine(Routine::Stage));
+        assert!(rows::check_entries(&program(), &code).is_err());
+    }
+}
