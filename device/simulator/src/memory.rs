@@ -6,15 +6,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use ipu21::memory::{BASE, END, REGION1 as REGION_1};
+
 use crate::code::{BLOCK_BYTES, Block};
 use crate::fault::{Access, Cause, Step, fail};
 
-/// First byte of tile memory (machine.md b).
-pub(crate) const BASE: u32 = 0x4c000;
-/// First byte behind tile memory.
-pub(crate) const END: u32 = 0xe8000;
-/// First byte of region 1, interleaved and not executable.
-pub(crate) const REGION_1: u32 = 0x80000;
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: u32 = 4096;
 /// Pages of a tile.

@@ -5,13 +5,13 @@ use ipu21::tile::PhysTile;
 
 use crate::fault::{Cause, Fault};
 use crate::image::{LoadFault, PageCache, Segment};
-use crate::memory::ReadFault;
+use crate::memory::{self, ReadFault};
 use crate::tile::{Environment, State, Tile};
 
 /// Where a measured call returns to: an address that nothing is loaded at.
-const RETURN: u32 = 0x4c000;
+const RETURN: u32 = memory::BASE;
 /// Worker scratch areas: six of 0x100 bytes (`$m12` of the workers), just below region 1.
-const SCRATCH: u32 = 0x80000 - 6 * SCRATCH_BYTES;
+const SCRATCH: u32 = memory::REGION_1 - 6 * SCRATCH_BYTES;
 const SCRATCH_BYTES: u32 = 0x100;
 /// A call that takes longer is given up.
 const CALL_CLOCKS_MAX: u64 = 1 << 26;

@@ -2,6 +2,7 @@
 
 use ipu21::csr;
 use ipu21::exchange_word::NEUTRAL;
+use ipu21::host;
 use ipu21::memory::{FETCH_LOOK_AHEAD, units};
 
 use crate::barrier::SLOT;
@@ -14,7 +15,7 @@ use crate::tile::{Environment, State, Tile};
 use crate::worker::{branch, refuse};
 
 /// Exchange select values above the tiles: 0x600..0x63f are host ports (machine.md a.8).
-const EXTERNAL: std::ops::RangeInclusive<u32> = 0x600..=0x63f;
+const EXTERNAL: std::ops::RangeInclusive<u32> = host::MUX_BASE..=host::MUX_BASE + 63;
 const CR: u32 = 0x02;
 const TILE_ID: u32 = 0x03;
 const FP_ICTL: u32 = 0x20;
@@ -25,8 +26,6 @@ const ANS_DCOUNT: u32 = 0xaa;
 const STRAP: u32 = 0xff;
 /// Largest ANS_DCOUNT (19 bits).
 const ANNOUNCED_MAX: u64 = (1 << 19) - 1;
-/// Least clocks of a payload part of a host packet (machine.md e.5).
-const HOST_PAYLOAD_CLOCKS: u64 = 18;
 
 /// A field of an exchange word.
 fn bits(word: u32, high: u32, low: u32) -> u32 {
@@ -467,7 +466,7 @@ impl Tile {
             return fail(Cause::HostPacket { word0: words[0], word1: 0, rule: "a payload part takes at least 18 events" });
         }
         if self.host_words.payload_expected() {
-            self.host_payload_until = self.clock + HOST_PAYLOAD_CLOCKS;
+            self.host_payload_until = self.clock + u64::from(host::PAYLOAD_EVENTS_MIN);
         }
         self.host_words.push(&words, self.master);
         Ok(())
