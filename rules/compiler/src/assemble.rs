@@ -14,8 +14,9 @@ use package::{
 use crate::{
     host_plan::{self, Batch},
     images::{Images, Parts, object_of},
+    kernel_table::printed,
     placement::{Block, STAGING},
-    program::{Binding, ColumnAxis, Expanded, Group, Order, Piece, Step, Variant},
+    program::{Binding, ColumnAxis, Expanded, Group, Order, Piece, Step},
     runtime,
 };
 
@@ -58,15 +59,6 @@ pub fn assemble(parts: &Parts<'_>, images: &Images, description: &Description<'_
     code_symbols(parts, images, &mut package);
     data_symbols(parts, all, &mut package);
     package
-}
-
-/// Name of a variant for people: `gemm{cg=5,rows=12}`.
-pub fn variant_name(variant: &Variant) -> String {
-    let parameters: Vec<String> = variant.parameters.iter().map(|(name, value)| format!("{}={value}", name.to_lowercase())).collect();
-    match parameters.is_empty() {
-        true => variant.kernel.clone(),
-        false => format!("{}{{{}}}", variant.kernel, parameters.join(",")),
-    }
 }
 
 fn set_of(tiles: &[TileId]) -> TileSet {
@@ -258,7 +250,7 @@ fn step_kind(expanded: &Expanded, step: &Step, description: &Description<'_>) ->
 fn kernels(expanded: &Expanded, step: &Step) -> Vec<String> {
     let Step::Compute { groups, .. } = step else { return Vec::new() };
     let calls = groups.iter().flat_map(|group| &group.calls);
-    let mut names: Vec<String> = calls.map(|call| variant_name(&expanded.variants[call.kernel.0 as usize])).collect();
+    let mut names: Vec<String> = calls.map(|call| printed(&expanded.variants[call.kernel.0 as usize])).collect();
     names.sort();
     names.dedup();
     names
@@ -306,7 +298,7 @@ fn block_name(expanded: &Expanded, block: Block) -> String {
     match block {
         Block::Runtime => "runtime".to_owned(),
         Block::Program => "program".to_owned(),
-        Block::Kernel(variant) => variant_name(&expanded.variants[variant.0 as usize]),
+        Block::Kernel(variant) => printed(&expanded.variants[variant.0 as usize]),
         Block::Copy => "copy".to_owned(),
         Block::Greeting => "greeting".to_owned(),
         Block::Host(phase) => format!("host {phase}"),
