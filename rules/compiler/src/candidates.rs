@@ -397,6 +397,7 @@ fn chosen(asked: Option<u32>, units: u32, most: u32) -> Vec<u32> {
 }
 
 fn distinct(units: u32, most: u32) -> Vec<u32> {
+    let most = most.min(units);
     let mut found = Vec::new();
     let mut parts = 1;
     while parts <= most {

@@ -155,6 +155,11 @@ pub fn check(program: &Expanded, kernels: &KernelTable) -> Result<(), Vec<Fault>
     replay.stop_at_faults()
 }
 
+/// `[start, end)`.
+type Range = (u32, u32);
+/// First byte, end, and whether the bytes are stored rather than sent.
+type Span = (u32, u32, bool);
+
 struct Replay<'a> {
     program: &'a Expanded,
     kernels: &'a KernelTable,
@@ -271,7 +276,7 @@ impl Replay<'_> {
         let Some(problem) = self.program.phases.get(phase as usize) else {
             return self.dangling(step, format!("phase {phase}"));
         };
-        let mut busy: BTreeMap<(TileId, BufferId), Vec<(u32, u32, bool)>> = BTreeMap::new();
+        let mut busy: BTreeMap<(TileId, BufferId), Vec<Span>> = BTreeMap::new();
         for transfer in &problem.transfers {
             let bytes = transfer.words * 4;
             let places = std::iter::once((&transfer.source, false)).chain(transfer.destinations.iter().map(|place| (place, true)));
@@ -415,7 +420,7 @@ fn elements(binding: &Binding) -> u64 {
 }
 
 /// Two of the rectangles, sorted by rows, have an element in common.
-fn overlapping(rectangles: &[((u32, u32), (u32, u32))]) -> bool {
+fn overlapping(rectangles: &[(Range, Range)]) -> bool {
     rectangles.iter().enumerate().any(|(index, (rows, columns))| {
         let behind = rectangles[index + 1..].iter().take_while(|(other, _)| other.0 < rows.1);
         behind.into_iter().any(|(_, other)| other.0 < columns.1 && columns.0 < other.1)

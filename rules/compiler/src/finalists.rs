@@ -286,7 +286,7 @@ impl Search<'_> {
     /// Start positions worth trying: the beginning, and behind the operation before while tiles are free.
     fn firsts(&self, state: &State, candidate: &Candidate) -> Vec<u32> {
         let mut firsts = vec![0];
-        if candidate.positions > 0 && candidate.positions < self.layout.tiles && state.next % self.layout.tiles != 0 {
+        if candidate.positions > 0 && candidate.positions < self.layout.tiles && !state.next.is_multiple_of(self.layout.tiles) {
             firsts.push(state.next % self.layout.tiles);
         }
         firsts

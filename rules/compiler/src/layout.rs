@@ -189,3 +189,31 @@ pub fn partials_for(layout: &Layout, blocks: u32) -> Partials {
         PartialsChoice::Auto => Partials::F32,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{GridChoice, Layout, Partials, partials_for};
+
+    #[test]
+    fn every_field_out_of_range_is_reported() {
+        let grids = [("q".to_owned(), GridChoice { rows: Some(0), ..GridChoice::default() })].into();
+        let layout = Layout { accuracy: 0.0, finalists: 17, grids, ..Layout::on(1473) };
+        let faults: Vec<_> = layout.check().unwrap_err().iter().map(ToString::to_string).collect();
+        #[rustfmt::skip]
+        assert_eq!(faults, [
+            "layout.tiles: expected 1 to 1472, found 1473",
+            "layout.finalists: expected 1 to 16, found 17",
+            "layout.grids.q.rows: expected 1 to 1473, found 0",
+            "layout.accuracy: expected a number above 0, found 0",
+        ]);
+    }
+
+    #[test]
+    fn partial_sums_are_f16_while_the_predicted_error_fits() {
+        let layout = Layout::on(64);
+        assert_eq!(
+            (partials_for(&layout, 5), partials_for(&layout, 17), partials_for(&layout, 18)),
+            (Partials::F16, Partials::F16, Partials::F32)
+        );
+    }
+}

@@ -206,3 +206,26 @@ pub(crate) fn largest_load(phase: &Problem) -> u64 {
     }
     sent.into_values().chain(received.into_values()).max().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, check, named};
+    use crate::layout::Layout;
+
+    #[test]
+    fn every_rule_gives_every_position_its_own_tile() {
+        for tiles in (1..130).chain([1471, 1472]) {
+            for rule in &RULES {
+                assert_eq!(check(&Layout::on(tiles), &named(tiles, rule)), Ok(()), "{} on {tiles}", rule.0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tile_with_two_positions_is_refused() {
+        let mut mapping = named(4, &RULES[0]);
+        mapping.tiles[3] = mapping.tiles[1];
+        let fault = check(&Layout::on(4), &mapping).unwrap_err();
+        assert_eq!(fault.to_string(), "positions 1 and 3 are both on tile TileId(1)");
+    }
+}

@@ -628,3 +628,63 @@ fn is_sized(shape: &[u32]) -> bool {
     let elements = shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(u64::from(extent)));
     matches!(elements, Some(1..=ELEMENTS_MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Declaration, check};
+
+    const TENSORS: &str = r#"
+        inputs.x = { type = "f16", shape = [1, 10, 32] }
+        inputs.batch = { type = "f16", shape = [2, 10, 32] }
+        parameters.w = { type = "f16", shape = [32, 48] }
+        parameters.b = { type = "f16", shape = [48] }
+    "#;
+
+    fn declaration(operations: &str) -> Declaration {
+        toml::from_str(&format!("{TENSORS}\nop = [{operations}]")).expect("a test model")
+    }
+
+    fn faults(operations: &str) -> Vec<String> {
+        check(&declaration(operations)).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn shapes_of_results_follow_from_their_arguments() {
+        let model = check(&declaration(
+            r#"{ name = "y", op = "matmul", args = ["x", "w", "b"] },
+               { name = "h", op = "split", args = ["y"], heads = 3 },
+               { name = "o", op = "attention", args = ["h", "h", "h"] }"#,
+        ))
+        .unwrap();
+        let shapes: Vec<_> = ["y", "h", "o"].iter().map(|name| model.value(model.value_named(name).unwrap()).shape.clone()).collect();
+        assert_eq!(shapes, [vec![1, 10, 48], vec![1, 3, 10, 16], vec![1, 10, 48]]);
+        assert_eq!(model.outputs, [model.value_named("o").unwrap()]);
+    }
+
+    #[test]
+    fn every_wrong_operation_is_named_with_what_was_expected_and_found() {
+        #[rustfmt::skip]
+        let cases = [
+            (r#"{ name = "y", op = "conv", args = ["x"] }"#, "operation `y`: unknown op `conv`; expected matmul, split or attention"),
+            (r#"{ name = "y", op = "matmul", args = ["x"] }"#, "operation `y`, args: expected x, weight and optionally bias, found 1"),
+            (r#"{ name = "y", op = "matmul", args = ["x", "v"] }"#, "operation `y`, args[1]: `v` is no input, parameter or earlier result"),
+            (r#"{ name = "y", op = "matmul", args = ["batch", "w"] }"#, "operation `y`, args[0]: expected shape [1, rows, columns] or [rows, columns], found [2, 10, 32]"),
+            (r#"{ name = "y", op = "matmul", args = ["x", "x"] }"#, "operation `y`, args[1]: expected a parameter, found `x`, an input"),
+            (r#"{ name = "y", op = "matmul", args = ["x", "w"], transposed = true }"#, "operation `y`, args[1]: expected shape [out, 32], found [32, 48]"),
+            (r#"{ name = "y", op = "matmul", args = ["x", "w"], heads = 2 }"#, "operation `y`, heads: expected no such field for matmul, found a value"),
+            (r#"{ name = "y", op = "split", args = ["x"], heads = 5 }"#, "operation `y`, args[0]: expected shape [1, rows, a multiple of 5], found [1, 10, 32]"),
+            (r#"{ name = "y", op = "split", args = ["x"] }"#, "operation `y`, heads: expected an integer of at least 1, found nothing"),
+            (r#"{ name = "y", op = "attention", args = ["x", "x", "x"] }"#, "operation `y`, args[0]: expected the result of a split, found `x`, an input"),
+            (r#"{ name = "x", op = "matmul", args = ["x", "w"] }"#, "`x` is declared twice"),
+        ];
+        for (operations, expected) in cases {
+            assert_eq!(faults(operations)[0], expected);
+        }
+    }
+
+    #[test]
+    fn readers_of_a_faulty_operation_are_not_reported_again() {
+        let found = faults(r#"{ name = "y", op = "matmul", args = ["x", "v"] }, { name = "z", op = "split", args = ["y"], heads = 2 }"#);
+        assert_eq!(found, ["operation `y`, args[1]: `v` is no input, parameter or earlier result"]);
+    }
+}

@@ -374,3 +374,16 @@ impl AttentionPlan {
         tasks
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cuts;
+
+    #[test]
+    fn cuts_are_even_in_units_and_cover_the_axis() {
+        let cuts = Cuts::new(736, 8, 16);
+        let parts: Vec<_> = (0..8).map(|part| cuts.part(part)).collect();
+        assert_eq!(parts, [(0, 80), (80, 176), (176, 272), (272, 368), (368, 448), (448, 544), (544, 640), (640, 736)]);
+        assert_eq!((cuts.largest(), Cuts::new(32, 9, 16).parts), (96, 2));
+    }
+}

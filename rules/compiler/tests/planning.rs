@@ -5,10 +5,11 @@ use compiler::expand::expand;
 use compiler::expanded_check;
 use compiler::finalists::{Finalist, Finalists, finalists};
 use compiler::kernel_table::KernelTable;
-use compiler::layout::Layout;
+use compiler::layout::{GridChoice, Layout, PartialsChoice, WeightsMemory};
 use compiler::mapping::{self, identity, map};
 use compiler::model::{Declaration, Model, check};
 use compiler::plan_fault::Fault;
+use compiler::program::{CallGroup, Expanded, Group, Step};
 use proptest::prelude::*;
 use toolchain::manifest;
 
@@ -108,6 +109,163 @@ fn an_encoder_layer_gets_faster_with_more_tiles() {
     };
     let (few, some, all) = (clocks(64), clocks(192), clocks(1472));
     assert!(some < few && all < some, "{few} {some} {all}");
+}
+
+fn messages(faults: &[Fault]) -> Vec<String> {
+    faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn layouts_and_checkpoints_that_name_nothing_are_refused_together() {
+    let grid = GridChoice { keys: Some(2), ..GridChoice::default() };
+    let grids = [("q".to_owned(), grid), ("nobody".to_owned(), grid)].into();
+    let layout = Layout { grids, ..Layout::on(64) };
+    let faults = finalists(&reference(), &layout, &kernels(), &COSTS, &[3, 6]).unwrap_err();
+    #[rustfmt::skip]
+    assert_eq!(messages(&faults), [
+        "checkpoint 3 is no operation with a result of its own; possible: [0, 1, 2, 6]",
+        "layout.grids.nobody: expected an operation: q, k, v, output",
+        "layout.grids.q.keys: expected rows or columns",
+    ]);
+}
+
+#[test]
+fn a_grid_asked_for_is_used() {
+    let grids = [
+        ("k".to_owned(), GridChoice { rows: Some(23), columns: Some(1), ..GridChoice::default() }),
+        ("output".to_owned(), GridChoice { queries: Some(16), keys: Some(4), ..GridChoice::default() }),
+    ];
+    let layout = Layout { grids: grids.into(), mapping: "pair-spread".to_owned(), ..Layout::on(64) };
+    let found = plan_and_check(&reference(), &layout, &[6]).unwrap();
+    assert!(found.plans.iter().all(|finalist| finalist.active_tiles[1] == 23 && finalist.active_tiles[6] == 64));
+}
+
+#[test]
+fn standard_memory_for_weights_costs_more() {
+    let clocks =
+        |weights_memory| plan_and_check(&reference(), &Layout { weights_memory, ..Layout::on(64) }, &[]).unwrap().plans[0].estimated_cycles;
+    assert!(clocks(WeightsMemory::Standard) > clocks(WeightsMemory::Interleaved));
+}
+
+#[test]
+fn a_model_too_large_for_its_tile_is_refused_with_both_sizes() {
+    let model = model(
+        r#"
+        inputs.x = { type = "f16", shape = [1, 700, 512] }
+        parameters.w = { type = "f16", shape = [512, 512] }
+        op = [{ name = "y", op = "matmul", args = ["x", "w"] }]
+    "#,
+    );
+    let layout = Layout { partials: PartialsChoice::F16, ..Layout::on(1) };
+    let faults = finalists(&model, &layout, &kernels(), &COSTS, &[]).unwrap_err();
+    let [Fault::DoesNotFit { total_bytes, total_capacity, .. }] = faults.as_slice() else { panic!("{faults:?}") };
+    // Input, weights and result: 704 rows of 512, 512 of 512, 704 of 512, and 16 bytes that may be read behind x.
+    assert_eq!((*total_bytes, *total_capacity), (2 * 512 * (704 + 512 + 704) + 16, 0x9_c000 - 0xc000));
+}
+
+#[test]
+fn two_splits_that_pad_one_value_differently_are_refused() {
+    let model = model(
+        r#"
+        inputs.x = { type = "f16", shape = [1, 20, 72] }
+        op = [
+            { name = "a", op = "split", args = ["x"], heads = 1 },
+            { name = "b", op = "split", args = ["x"], heads = 3 },
+            { name = "o", op = "attention", args = ["a", "a", "a"] },
+            { name = "p", op = "attention", args = ["b", "b", "b"] },
+        ]
+    "#,
+    );
+    let faults = finalists(&model, &Layout::on(4), &kernels(), &COSTS, &[]).unwrap_err();
+    let expected =
+        "`x` is split into 1 blocks of 72 and, by `b`, into 3 blocks of 24; two splits of one value need blocks that are multiples of 16";
+    assert_eq!(messages(&faults), [expected]);
+}
+
+/// A small program that passes, for the mutations below.
+fn small() -> (Expanded, KernelTable) {
+    let model = model(
+        r#"
+        inputs.x = { type = "f16", shape = [1, 40, 32] }
+        parameters.w = { type = "f16", shape = [32, 32] }
+        op = [
+            { name = "y", op = "matmul", args = ["x", "w"] },
+            { name = "h", op = "split", args = ["y"], heads = 2 },
+            { name = "o", op = "attention", args = ["h", "h", "h"] },
+        ]
+    "#,
+    );
+    let grids = [("o".to_owned(), GridChoice { heads: Some(1), queries: Some(2), keys: Some(3), ..GridChoice::default() })];
+    let layout = Layout { grids: grids.into(), ..Layout::on(6) };
+    let kernels = kernels();
+    let found = finalists(&model, &layout, &kernels, &COSTS, &[0]).unwrap();
+    let program = expand(&model, &found.plans[0].plan, &identity(6), &kernels, &[0]).unwrap();
+    assert_eq!(expanded_check::check(&program, &kernels), Ok(()));
+    (program, kernels)
+}
+
+/// The first fault after a change.
+fn fault_after(change: impl FnOnce(&mut Expanded)) -> expanded_check::Fault {
+    let (mut program, kernels) = small();
+    change(&mut program);
+    expanded_check::check(&program, &kernels).unwrap_err().remove(0)
+}
+
+fn first_calls(program: &mut Expanded) -> &mut Vec<CallGroup> {
+    let groups = program.steps.iter_mut().find_map(|step| match step {
+        Step::Compute { what, groups, .. } if what == "product" => Some(groups),
+        _ => None,
+    });
+    groups.expect("a product")
+}
+
+#[test]
+fn each_rule_of_an_expanded_program_has_a_change_that_breaks_it() {
+    use expanded_check::Fault as Found;
+    let fault = fault_after(|program| program.buffers[1].name = program.buffers[0].name.clone());
+    assert!(matches!(fault, Found::Buffer { .. }), "{fault}");
+    let fault = fault_after(|program| {
+        let groups = first_calls(program);
+        groups.push(groups[0].clone());
+    });
+    assert!(matches!(fault, Found::TwoGroups { .. }), "{fault}");
+    let fault = fault_after(|program| first_calls(program)[0].calls[0].operands[0].offset += 32);
+    assert!(matches!(fault, Found::Operand { .. } | Found::Unwritten { .. }), "{fault}");
+    let fault = fault_after(|program| first_calls(program)[0].calls[0].operands[1] = first_calls(program)[0].calls[0].operands[2]);
+    assert!(matches!(fault, Found::Operand { .. } | Found::Unwritten { .. }), "{fault}");
+    let fault = fault_after(|program| program.bindings.retain(|binding| binding.group != Group::Weight));
+    assert!(matches!(fault, Found::Unwritten { .. }), "{fault}");
+    let fault = fault_after(|program| {
+        program.phases[0].transfers.pop();
+    });
+    assert!(matches!(fault, Found::Unwritten { .. }), "{fault}");
+    let fault = fault_after(|program| {
+        let transfer = program.phases[0].transfers[0].clone();
+        program.phases[0].transfers.push(transfer);
+    });
+    assert!(matches!(fault, Found::Overlap { .. }), "{fault}");
+    let fault = fault_after(|program| program.phases[0].transfers[0].source.offset += 0x1_0000);
+    assert!(matches!(fault, Found::Outside { .. }), "{fault}");
+    let fault = fault_after(|program| {
+        let scores = program.buffers.iter_mut().find(|buffer| buffer.name == "o.scores").expect("scores");
+        scores.last_step = scores.first_step;
+    });
+    assert!(matches!(fault, Found::Lifetime { .. }), "{fault}");
+    let fault = fault_after(|program| {
+        let output = program.bindings.iter_mut().find(|binding| binding.group == Group::Output).expect("an output");
+        output.pieces.pop();
+    });
+    assert!(matches!(fault, Found::Cover { .. }), "{fault}");
+    let fault = fault_after(|program| program.checkpoints[0].tensor.pieces[0].rows.0 += 1);
+    assert!(matches!(fault, Found::Cover { .. }), "{fault}");
+    let fault = fault_after(|program| program.phases.clear());
+    assert!(matches!(fault, Found::Dangling { .. }), "{fault}");
+}
+
+#[test]
+fn expansion_does_not_depend_on_anything_but_its_inputs() {
+    let ((one, _), (other, _)) = (small(), small());
+    assert_eq!(one, other);
 }
 
 /// A random program of the kinds the project promises: one or two inputs, chains of products, attention.
