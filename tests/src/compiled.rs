@@ -250,13 +250,7 @@ struct Placed {
 }
 
 /// Schedules and placement, in as many rounds as it takes.
-fn placed(
-    expanded: &Expanded,
-    plan: &HostPlan,
-    code: &TileCode,
-    objects: &Objects,
-    mutation: &dyn Mutation,
-) -> Result<Placed, Refusal> {
+fn placed(expanded: &Expanded, plan: &HostPlan, code: &TileCode, objects: &Objects, mutation: &dyn Mutation) -> Result<Placed, Refusal> {
     let kernel_apart = code_blocks::kernel_apart(expanded, &manifests()).map_err(|fault| refusal("placement")(fault.to_string()))?;
     let mut serial = Vec::new();
     for _ in 0..ROUNDS {
@@ -332,13 +326,9 @@ pub fn expectation(model: &Model, tensors: &Tensors) -> Vec<Vec<f64>> {
             Operation::Product { x: x.index(), w: weight.index(), bias: bias.map(|bias| bias.index()), transposed }
         }
         Kind::Split { value, .. } => Operation::View { x: value.index() },
-        Kind::Attention { queries, keys, values, heads, scale } => Operation::Attention {
-            q: queries.index(),
-            k: keys.index(),
-            v: values.index(),
-            heads: heads as usize,
-            scale: f64::from(scale),
-        },
+        Kind::Attention { queries, keys, values, heads, scale } => {
+            Operation::Attention { q: queries.index(), k: keys.index(), v: values.index(), heads: heads as usize, scale: f64::from(scale) }
+        }
     };
     let graph = Graph { inputs: given.len(), operations: model.operations.iter().map(operation).collect() };
     let results = reference::evaluate(&graph, given.iter().map(matrix).collect()).expect("a checked model");

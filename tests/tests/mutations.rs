@@ -215,9 +215,9 @@ fn is_found_in_rows(change: fn(ExchangeWord) -> Option<ExchangeWord>) -> Vec<Inv
     }
     let Compiled { schedules, placement, mut rows, .. } = passing().unmutated.clone();
     mutation.rows(&mut rows);
-    let judged = (0..).zip(schedules.iter().zip(&rows)).map(|(phase, (schedule, rows))| {
-        compiler::rows::check(schedule, &placement, phase, rows).err().unwrap_or_default()
-    });
+    let judged = (0..)
+        .zip(schedules.iter().zip(&rows))
+        .map(|(phase, (schedule, rows))| compiler::rows::check(schedule, &placement, phase, rows).err().unwrap_or_default());
     let found: Vec<Invariant> = judged.flatten().map(|violation| violation.invariant).collect();
     assert!(!found.is_empty(), "the validator of rows lets it pass");
     found

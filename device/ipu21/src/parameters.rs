@@ -333,7 +333,8 @@ impl Parameters {
     #[must_use]
     pub fn unknown_values_in(&self, words: &[u32]) -> Vec<&'static str> {
         let unknown = self.unknown_code_values();
-        let mut used: Vec<&'static str> = words.iter().filter_map(|word| self.named_immediate(*word)).filter(|name| unknown.contains(name)).collect();
+        let mut used: Vec<&'static str> =
+            words.iter().filter_map(|word| self.named_immediate(*word)).filter(|name| unknown.contains(name)).collect();
         used.sort_unstable();
         used.dedup();
         used

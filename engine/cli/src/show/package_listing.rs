@@ -79,7 +79,8 @@ fn step(step: &SummaryStep) -> Vec<String> {
     vec![step.name.clone(), operation, word(&step.kind), grouped(step.planned_clocks)]
 }
 
-/// The name of a fieldless variant.
+/// The name of a variant, without its fields.
 fn word(value: &impl std::fmt::Debug) -> String {
-    format!("{value:?}").to_lowercase()
+    let text = format!("{value:?}");
+    text.split(|character: char| !character.is_alphanumeric()).next().unwrap_or_default().to_lowercase()
 }
