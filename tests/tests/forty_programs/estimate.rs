@@ -12,9 +12,11 @@ const ROUNDING: f64 = 0.2e-3;
 /// The same of the difference between a score and the largest score of its row, which is a few units: mostly the binade from 2 to 4,
 /// with steps of 2⁻⁹ / √12.
 const DIFFERENCE: f64 = 0.6e-3;
-/// A tolerance is this many root mean squares: among the 48,000 elements of the largest result the largest normal variable is near
-/// 4.3, and the roundings of large elements are larger than the mean.
+/// A tolerance is this many root mean squares, and one rounding of the largest element: among the 48,000 elements of the largest result
+/// the largest normal variable is near 4.3, and roundings are no normal variables, those of large elements are larger.
 const DEVIATIONS: f64 = 6.0;
+/// Standard deviations of the largest element, and of the largest of the 300,000 scores of the largest attention.
+const LARGEST: f64 = 4.6;
 
 /// Variance and mean square error of the elements of a value.
 #[derive(Clone, Copy, Debug)]
@@ -37,11 +39,14 @@ impl Estimate {
     /// The result of attention, scores scaled by 1/√`width`, over `keys` keys. `self` are the queries.
     pub(crate) fn attention(self, keys: &Self, values: &Self, width: u32, count: u32) -> Self {
         let scores = self.variance * keys.variance;
-        // A score's error is the relative error of its probability.
-        let probability =
-            self.error * keys.variance + keys.error * self.variance + (chain(width) + 2.0 * DIFFERENCE.powi(2)) * scores + ROUNDING.powi(2);
-        // The sum of the squared probabilities of a row: e^variance / count for normal scores, with a margin for rows above the mean.
-        let spread = (1.5 * scores.exp() / f64::from(count)).min(1.0);
+        // A score's error is the relative error of its probability. The roundings of its own sum grow with it, and the largest counts.
+        let own = (chain(width) * LARGEST.powi(2) + 2.0 * DIFFERENCE.powi(2)) * scores + ROUNDING.powi(2);
+        let probability = self.error * keys.variance + keys.error * self.variance + own;
+        // The sum of the squared probabilities of a row is e^variance / count for normal scores. The row with the largest score has that
+        // score's own square besides; it is this row that decides whether a tolerance holds.
+        let others = f64::from(count) * (scores / 2.0).exp();
+        let largest = (LARGEST * scores.sqrt()).exp();
+        let spread = (scores.exp() / f64::from(count) + (largest / (largest + others)).powi(2)).min(1.0);
         // Result, merged parts and reciprocal are rounded.
         let own = (chain(count) + 3.0 * ROUNDING.powi(2)) * values.variance;
         Self { variance: spread * values.variance, error: spread * (probability * values.variance + values.error + own) }
@@ -49,7 +54,9 @@ impl Estimate {
 
     /// The largest absolute error to expect.
     pub(crate) fn tolerance(self) -> f64 {
-        DEVIATIONS * self.error.sqrt()
+        // Half a step of f16 in the binade of the largest element.
+        let rounding = (LARGEST * self.variance.sqrt()).log2().floor().exp2() * 2.0_f64.powi(-11);
+        DEVIATIONS * self.error.sqrt() + rounding
     }
 }
 
