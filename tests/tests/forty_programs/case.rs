@@ -75,7 +75,7 @@ pub(crate) fn draw(seed: u64, number: u64) -> Case {
     draw.0.set_stream(number);
     let tokens = draw.from(1, 300);
     // Every other program has few tiles, so that memory is short.
-    let most = if number % 2 == 0 { 128 } else { 8 };
+    let most = if number.is_multiple_of(2) { 128 } else { 8 };
     let tiles = if number == 7 { 1472 } else { draw.from(1, most) };
     let (mut width, checkpoints) = (draw.width(), draw.coin());
     let kind = draw.from(0, 2);
