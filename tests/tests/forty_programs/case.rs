@@ -26,6 +26,8 @@ pub(crate) struct Attention {
     pub(crate) value_width: u32,
     /// Columns of `memory` when keys and values are products of it; keys and values are inputs when there is none.
     pub(crate) memory: Option<u32>,
+    /// Whether those products have biases.
+    pub(crate) bias: bool,
 }
 
 /// A program: products one behind the other, with attention behind the first `before` of them or nowhere.
@@ -91,7 +93,7 @@ pub(crate) fn draw(seed: u64, number: u64) -> Case {
         }
         let keys = draw.from(1, 299);
         let keys = if keys >= tokens { keys + 1 } else { keys };
-        (before, Attention { heads, keys, value_width: draw.width_of(heads), memory: (kind == 2).then(|| draw.width()) })
+        (before, Attention { heads, keys, value_width: draw.width_of(heads), memory: (kind == 2).then(|| draw.width()), bias: draw.coin() })
     });
     Case { number, tokens, width, products, attention, tiles, checkpoints }
 }
@@ -158,11 +160,11 @@ impl Writer {
         self.computed(name, outer, x.estimate.product(inner, bias))
     }
 
-    fn attention(&mut self, case: &Case, attention: &Attention, x: &Value) -> Value {
+    fn attention(&mut self, attention: &Attention, x: &Value) -> Value {
         let [keys, values] = match attention.memory {
             Some(width) => {
                 let memory = self.input("memory", attention.keys, width);
-                let layer = |width: u32, transposed: bool| Product { width, bias: case.checkpoints, transposed };
+                let layer = |width: u32, transposed: bool| Product { width, bias: attention.bias, transposed };
                 [self.product("k", &memory, &layer(x.width, true)), self.product("v", &memory, &layer(attention.value_width, false))]
             }
             None => [self.input("k", attention.keys, x.width), self.input("v", attention.keys, attention.value_width)],
@@ -184,7 +186,7 @@ impl Case {
         let mut value = writer.input("x", self.tokens, self.width);
         for place in 0..=self.products.len() {
             if let Some((_, attention)) = self.attention.as_ref().filter(|(before, _)| *before == place) {
-                value = writer.attention(self, attention, &value);
+                value = writer.attention(attention, &value);
             }
             if let Some(product) = self.products.get(place) {
                 value = writer.product(&format!("p{place}"), &value, product);
@@ -252,7 +254,7 @@ impl Case {
                     }
                 };
                 add(&|case| change(case, &|attention| attention.keys = less(attention.keys, 1)));
-                add(&|case| change(case, &|attention| attention.heads = 1));
+                add(&|case| change(case, &|attention| (attention.heads, attention.bias) = (1, false)));
                 add(&|case| change(case, &|attention| attention.value_width = less(attention.value_width, step)));
                 add(&|case| change(case, &|attention| attention.memory = attention.memory.map(|width| less(width, 8))));
             }

@@ -1,4 +1,6 @@
-//! How large the errors of a program may be, from the roundings its kernels make; no figure here was fitted to a run.
+//! How large the errors of a program may be, from the roundings its kernels make. The figures are those of f16 and of the planner's own
+//! error model, not fitted to runs; terms are here because drawn programs showed elements that need them: the last roundings of the
+//! largest elements, and the row of an attention with the largest score.
 //!
 //! Every value is taken as a normal variable with a variance and a mean square error. A product with weights of variance 1/inner
 //! keeps the variance of its operand and the variance of its error, as independent terms do; what it adds itself are the roundings of
@@ -12,8 +14,8 @@ const ROUNDING: f64 = 0.2e-3;
 /// The same of the difference between a score and the largest score of its row, which is a few units: mostly the binade from 2 to 4,
 /// with steps of 2⁻⁹ / √12.
 const DIFFERENCE: f64 = 0.6e-3;
-/// A tolerance is this many root mean squares, and one rounding of the largest element: among the 48,000 elements of the largest result
-/// the largest normal variable is near 4.3, and roundings are no normal variables, those of large elements are larger.
+/// A tolerance is this many root mean squares, and the last roundings of the largest element: among the 48,000 elements of the largest
+/// result the largest normal variable is near 4.3, and roundings are no normal variables, those of large elements are larger.
 const DEVIATIONS: f64 = 6.0;
 /// Standard deviations of the largest element, and of the largest of the 300,000 scores of the largest attention.
 const LARGEST: f64 = 4.6;
@@ -23,17 +25,19 @@ const LARGEST: f64 = 4.6;
 pub(crate) struct Estimate {
     variance: f64,
     error: f64,
+    /// How often the elements were rounded after their last sum.
+    roundings: f64,
 }
 
 impl Estimate {
     /// What is drawn and given: exact.
-    pub(crate) const INPUT: Self = Self { variance: 1.0, error: 0.0 };
+    pub(crate) const INPUT: Self = Self { variance: 1.0, error: 0.0, roundings: 0.0 };
 
     /// The result of a product with weights of variance 1/`inner`, and a bias.
     pub(crate) fn product(self, inner: u32, bias_variance: f64) -> Self {
         let variance = self.variance + bias_variance;
         let roundings = if bias_variance > 0.0 { 2.0 } else { 1.0 };
-        Self { variance, error: self.error + (chain(inner) + roundings * ROUNDING.powi(2)) * variance }
+        Self { variance, error: self.error + (chain(inner) + roundings * ROUNDING.powi(2)) * variance, roundings }
     }
 
     /// The result of attention, scores scaled by 1/√`width`, over `keys` keys. `self` are the queries.
@@ -49,14 +53,15 @@ impl Estimate {
         let spread = (scores.exp() / f64::from(count) + (largest / (largest + others)).powi(2)).min(1.0);
         // Result, merged parts and reciprocal are rounded.
         let own = (chain(count) + 3.0 * ROUNDING.powi(2)) * values.variance;
-        Self { variance: spread * values.variance, error: spread * (probability * values.variance + values.error + own) }
+        let error = spread * (probability * values.variance + values.error + own);
+        Self { variance: spread * values.variance, error, roundings: 1.0 }
     }
 
     /// The largest absolute error to expect.
     pub(crate) fn tolerance(self) -> f64 {
         // Half a step of f16 in the binade of the largest element.
         let rounding = (LARGEST * self.variance.sqrt()).log2().floor().exp2() * 2.0_f64.powi(-11);
-        DEVIATIONS * self.error.sqrt() + rounding
+        DEVIATIONS * self.error.sqrt() + self.roundings * rounding
     }
 }
 

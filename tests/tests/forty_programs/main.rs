@@ -189,7 +189,7 @@ fn drawn_programs_pass_or_are_refused_for_a_reason() {
 #[test]
 fn largest_program_is_refused_on_one_tile_and_passes_on_more() {
     let layer = || case::Product { width: 160, bias: true, transposed: false };
-    let attention = case::Attention { heads: 1, keys: 299, value_width: 160, memory: Some(160) };
+    let attention = case::Attention { heads: 1, keys: 299, value_width: 160, memory: Some(160), bias: true };
     let on = |tiles: u32| Case {
         number: 0,
         tokens: 300,
