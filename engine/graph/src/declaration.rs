@@ -127,8 +127,14 @@ impl<'a> Declaration<'a> {
 
     pub(crate) fn add_fault(&self, fault: FieldFault) {
         let mut notes = self.notes.borrow_mut();
-        if let Problem::MissingField { name, value: Some(_) } = &fault.problem {
-            // The rule's own list of fields says more than the schema does.
+        if let Problem::MissingField { name, value } = &fault.problem {
+            // The rule's own list of fields says more than the schema does, and it says it first.
+            let says_it = |known: &FieldFault| {
+                known.field == fault.field && matches!(&known.problem, Problem::MissingField { name: known, .. } if known == name)
+            };
+            if value.is_none() && notes.faults.iter().any(says_it) {
+                return;
+            }
             let bare = Problem::MissingField { name: name.clone(), value: None };
             notes.faults.retain(|known| known.field != fault.field || known.problem != bare);
         }

@@ -1,0 +1,528 @@
+//! Bad input of every kind of file: one clear error each, exit code 1 or 2, and a store that serves the next good build.
+
+use crate::place::{Place, Ran, halves, npy, safetensors};
+
+/// What is done to a good workspace, the arguments, and the answer.
+struct Case {
+    name: &'static str,
+    spoil: fn(&Place),
+    arguments: &'static [&'static str],
+    code: i32,
+    /// Begins the message behind `error: `; an ellipsis stands for anything.
+    message: &'static str,
+}
+
+const RUN: &[&str] = &["//:run"];
+
+fn replaced(place: &Place, old: &str, new: &str) {
+    place.replace("BUILD.toml", old, new);
+}
+
+const WORKSPACE_FILE: &[Case] = &[
+    Case {
+        name: "not TOML",
+        spoil: |place| place.write("WORKSPACE.toml", b"name = \n"),
+        arguments: RUN,
+        code: 2,
+        message: "not TOML: string values must be quoted, expected literal string\n --> WORKSPACE.toml:1:8",
+    },
+    Case {
+        name: "unknown field",
+        spoil: |place| place.write("WORKSPACE.toml", b"nmae = \"x\"\n"),
+        arguments: RUN,
+        code: 2,
+        message: "unknown field `nmae`\n --> WORKSPACE.toml:1:1     expected `name`; nearest name",
+    },
+    Case {
+        name: "absent",
+        spoil: |place| std::fs::remove_file(place.root().join("WORKSPACE.toml")).expect("removed"),
+        arguments: RUN,
+        code: 2,
+        message: "no WORKSPACE.toml in /…/workspace or above\n",
+    },
+];
+
+const BUILD_FILE: &[Case] = &[
+    Case {
+        name: "not TOML",
+        spoil: |place| replaced(place, "rule = \"model\"", "rule = \"model"),
+        arguments: RUN,
+        code: 2,
+        message: "not TOML: invalid basic string, expected `\"`\n --> BUILD.toml:2:14",
+    },
+    Case {
+        name: "not UTF-8",
+        spoil: |place| place.write("BUILD.toml", b"[a]\nrule = \"\xff\"\n"),
+        arguments: RUN,
+        code: 2,
+        message: "cannot be read: stream did not contain valid UTF-8\n --> BUILD.toml:1:1",
+    },
+    Case {
+        name: "unknown rule",
+        spoil: |place| replaced(place, "\"program\"\nmodel", "\"pogram\"\nmodel"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program, rule: unknown rule `pogram`\n --> BUILD.toml:30:8     expected one of `device`, `filegroup`, `kernel_library`, `machine`, `model`, `program`, `run`, `tensors`, `test_suite`; nearest program\n",
+    },
+    Case {
+        name: "unknown field",
+        spoil: |place| replaced(place, "checkpoints", "checkpoint"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program: unknown field `checkpoint`\n --> BUILD.toml:35:1     expected one of `model`, `machine`, `kernels`, `layout`, `checkpoints`; nearest checkpoints\n",
+    },
+    Case {
+        name: "missing field",
+        spoil: |place| replaced(place, "machine = \":machine\"\n", ""),
+        arguments: RUN,
+        code: 2,
+        message: "//:program: missing field `machine`\n --> BUILD.toml:29:2     expected label of a `machine`\n",
+    },
+    Case {
+        name: "repeated target",
+        spoil: |place| replaced(place, "[weights]", "[input]"),
+        arguments: RUN,
+        code: 2,
+        message: "not TOML: duplicate key\n --> BUILD.toml:15:2\n",
+    },
+    Case {
+        name: "wrong type",
+        spoil: |place| replaced(place, "tiles = 2", "tiles = \"two\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:program, layout.tiles: found string \"two\"\n --> BUILD.toml:34:20     expected an integer from 0 to 4294967295\n",
+    },
+    Case {
+        name: "out of range",
+        spoil: |place| replaced(place, "tiles = 2", "tiles = 5000"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program, layout.tiles: found 5000\n --> BUILD.toml:34:20     expected 1 to 1472\n",
+    },
+    Case {
+        name: "dangling label",
+        spoil: |place| replaced(place, "\":weights\"", "\":wieghts\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:run, parameters: unknown target `//:wieghts`\n --> BUILD.toml:42:14     expected one of `input`, `machine`, `mine`, `model`, `program`, `run`, `weights`; nearest weights\n",
+    },
+    Case {
+        name: "label of another rule",
+        spoil: |place| replaced(place, "\":model\"", "\":weights\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:program, model: `//:weights` is a `tensors`\n --> BUILD.toml:31:9     expected a `model`\n --> BUILD.toml:15:2     `//:weights` is declared here\n",
+    },
+    Case {
+        name: "malformed label",
+        spoil: |place| replaced(place, "\":model\"", "\"//a::b\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:program, model: `//a::b` is not a label\n --> BUILD.toml:31:9     expected a target name at column 5\n",
+    },
+    Case {
+        name: "circle",
+        spoil: |place| {
+            place.write("BUILD.toml", b"[a]\nrule = \"test_suite\"\ntests = [\":b\"]\n[b]\nrule = \"test_suite\"\ntests = [\":a\"]\n")
+        },
+        arguments: &["test", "//:a"],
+        code: 2,
+        message: "//:b, tests[0]: depends on itself: //:b -> //:a -> //:b\n --> BUILD.toml:6:10\n --> BUILD.toml:3:10     `//:a` names `//:b` here\n",
+    },
+    Case {
+        name: "negative tolerance",
+        spoil: |place| replaced(place, "3e-3", "-1"),
+        arguments: RUN,
+        code: 2,
+        message: "//:run, tolerance.default: found -1\n --> BUILD.toml:43:25     expected a finite number of at least 0\n",
+    },
+    Case {
+        name: "input without tensor",
+        spoil: |place| replaced(place, "hidden = \":input\"", ""),
+        arguments: RUN,
+        code: 2,
+        message: "//:run, tensors.hidden: there is no tensor for `hidden`: expected a label of `tensors` in `tensors.hidden`\n --> BUILD.toml:41:11\n",
+    },
+    Case {
+        name: "no board",
+        spoil: |place| replaced(place, "devices:simulator", "devices:ipu0"),
+        arguments: RUN,
+        code: 1,
+        message: "@ipu//devices:ipu0: device node /dev/ipu0: …\nsecondary loader: no file named; …\nboard configuration: no file named; ",
+    },
+];
+
+const MODEL: &[Case] = &[
+    Case {
+        name: "unknown operation",
+        spoil: |place| replaced(place, "\"matmul\"", "\"matmull\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:model[model]: operation `output`: unknown op `matmull`; expected matmul, split or attention\n",
+    },
+    Case {
+        name: "unknown argument",
+        spoil: |place| replaced(place, "\"hidden\", ", "\"hiden\", "),
+        arguments: RUN,
+        code: 2,
+        message: "//:model[model]: operation `output`, args[0]: `hiden` is no input, parameter or earlier result\n",
+    },
+    Case {
+        name: "shapes that disagree",
+        spoil: |place| replaced(place, "shape = [16, 16]", "shape = [24, 16]"),
+        arguments: RUN,
+        code: 2,
+        message: "//:model[model]: operation `output`, args[1]: expected shape [16, out], found [24, 16]\n",
+    },
+    Case {
+        name: "extent of 0",
+        spoil: |place| replaced(place, "shape = [1, 16, 16]", "shape = [1, 0, 16]"),
+        arguments: RUN,
+        code: 2,
+        message: "//:model[model]: `hidden`: expected shape one to four extents of at least 1, at most 1073741824 elements, found [1, 0, 16]\n",
+    },
+    Case {
+        name: "more elements than can be counted",
+        spoil: |place| replaced(place, "shape = [1, 16, 16]", "shape = [4294967295, 4294967295, 16]"),
+        arguments: RUN,
+        code: 2,
+        message: "//:model[model]: `hidden`: expected shape one to four extents of at least 1, at most 1073741824 elements, found [4294967295, 4294967295, 16]\n",
+    },
+    Case {
+        name: "checkpoint that is not there",
+        spoil: |place| replaced(place, "[0]", "[7]"),
+        arguments: RUN,
+        code: 1,
+        message: "//:program[finalists]: checkpoint 7 is no operation with a result of its own; possible: [0]\n",
+    },
+    Case {
+        name: "too large for the tiles",
+        spoil: |place| {
+            replaced(place, "shape = [1, 16, 16]", "shape = [1, 2048, 512]");
+            replaced(place, "shape = [16, 16]", "shape = [512, 512]");
+        },
+        arguments: &["build", "//:program"],
+        code: 1,
+        message: "//:program[finalists]: does not fit: the smallest plan needs … bytes on a tile, ",
+    },
+];
+
+const TENSORS: &[Case] = &[
+    Case {
+        name: "npy cut short",
+        spoil: |place| place.write("hidden.npy", &npy("<f2", "(1, 16, 16)", &halves(255))),
+        arguments: RUN,
+        code: 2,
+        message: "//:input[tensor/hidden], files: hidden.npy: failed to fill whole buffer\n --> BUILD.toml:13:9\n",
+    },
+    Case {
+        name: "npy without its magic",
+        spoil: |place| place.write("hidden.npy", b"hello"),
+        arguments: RUN,
+        code: 2,
+        message: "//:input[tensor/hidden], files: hidden.npy: magic not found for NPY file\n --> BUILD.toml:13:9\n",
+    },
+    Case {
+        name: "npy of integers",
+        spoil: |place| place.write("hidden.npy", &npy("<i2", "(1, 16, 16)", &halves(256))),
+        arguments: RUN,
+        code: 2,
+        message: "//:input[tensor/hidden], files: hidden.npy: tensor `hidden`: expected elements of type f16, f32 or f64, found '<i2'\n",
+    },
+    Case {
+        name: "npy of another shape",
+        spoil: |place| place.write("hidden.npy", &npy("<f2", "(1, 8, 32)", &halves(256))),
+        arguments: RUN,
+        code: 2,
+        message: "//:run, tensors.hidden: tensor `hidden` of //:input: expected shape [1, 16, 16], found [1, 8, 32]\n --> BUILD.toml:41:22\n",
+    },
+    Case {
+        name: "npy with a shape beyond counting",
+        spoil: |place| place.write("hidden.npy", &npy("<f2", "(4294967296, 4294967296, 4)", &halves(256))),
+        arguments: RUN,
+        code: 2,
+        message: "//:input[tensor/hidden], files: hidden.npy: tensor `hidden`: more than 2^32 elements\n",
+    },
+    Case {
+        name: "safetensors with a header beyond its end",
+        spoil: |place| place.write("weights.safetensors", &[0xff; 16]),
+        arguments: RUN,
+        code: 2,
+        message: "//:weights[tensor/weight], files: weights.safetensors: header too large\n --> BUILD.toml:17:9\n",
+    },
+    Case {
+        name: "safetensors with a broken header",
+        spoil: |place| place.write("weights.safetensors", &safetensors("{\"weight\":", &[])),
+        arguments: RUN,
+        code: 2,
+        message: "//:weights[tensor/weight], files: weights.safetensors: invalid JSON in header: EOF while parsing a value at line 1 column 10\n",
+    },
+    Case {
+        name: "safetensors without the tensor",
+        spoil: |place| {
+            let header = r#"{"wieght":{"dtype":"F16","shape":[16,16],"data_offsets":[0,512]}}"#;
+            place.write("weights.safetensors", &safetensors(header, &halves(256)));
+        },
+        arguments: RUN,
+        code: 2,
+        message: "//:weights[tensor/weight], files: there is no tensor `weight` in the files; there are wieght\n",
+    },
+    Case {
+        name: "file that is not there",
+        spoil: |place| replaced(place, "hidden.npy", "hiden.npy"),
+        arguments: RUN,
+        code: 2,
+        message: "//:input, files[0]: there is no file `hiden.npy`\n --> BUILD.toml:13:10     expected a file below the workspace root; nearest hidden.npy\n",
+    },
+    Case {
+        name: "file of another kind",
+        spoil: |place| {
+            place.write("hidden.txt", b"1 2 3");
+            replaced(place, "hidden.npy", "hidden.txt");
+        },
+        arguments: RUN,
+        code: 2,
+        message: "//:input[tensor/hidden], files: hidden.txt: expected a file named *.npy or *.safetensors\n",
+    },
+    Case {
+        name: "drawn without a seed",
+        spoil: |place| replaced(place, "files = [\"hidden.npy\"]", "normal.hidden = { shape = [1, 16, 16] }"),
+        arguments: RUN,
+        code: 2,
+        message: "//:input, normal: values are drawn without a `seed`\n --> BUILD.toml:13:1     expected a field `seed`\n",
+    },
+];
+
+const KERNELS: &[Case] = &[
+    Case {
+        name: "manifest that is not TOML",
+        spoil: |place| place.write("kernels.toml", b"[[kernel]\n"),
+        arguments: RUN,
+        code: 2,
+        message: "//:mine, manifest: kernels.toml:1:10: unclosed array table, expected `]`\n --> BUILD.toml:21:12\n",
+    },
+    Case {
+        name: "manifest with a broken expression",
+        spoil: |place| place.replace("kernels.toml", "cycles = \"", "cycles = \"1+*"),
+        arguments: RUN,
+        code: 2,
+        message: "//:mine, manifest: kernels.toml:6:13: gemm: expected a value, found `*`\n --> BUILD.toml:21:12\n",
+    },
+    Case {
+        name: "manifest with a source that is not listed",
+        spoil: |place| place.replace("kernels.toml", "gemm.S", "gmem.S"),
+        arguments: RUN,
+        code: 2,
+        message: "//:mine, manifest: kernel `gemm`: its source `gmem.S` is not in `srcs`\n --> BUILD.toml:21:12\n",
+    },
+    Case {
+        name: "assembly with an unknown instruction",
+        spoil: |place| place.replace("gemm.S", "        runall ", "        runnall "),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S:80:9: unknown instruction `runnall`; nearest is `runall`\n",
+    },
+    Case {
+        name: "assembly without its entry",
+        spoil: |place| place.replace("kernels.toml", "entry = \"gemm\"", "entry = \"gmem\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[measured/gemm{…}]: gemm.S: the entry symbol `gmem` is not defined\n",
+    },
+    Case {
+        name: "assembly that is not text",
+        spoil: |place| place.write("gemm.S", b"\xff\xfe\x00"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: invalid utf-8 sequence of 1 bytes from index 0\n",
+    },
+    Case {
+        name: "parameters that are not TOML",
+        spoil: |place| place.write("parameters.toml", b"[immediate\n"),
+        arguments: RUN,
+        code: 2,
+        message: "//:machine, parameters: parameters.toml: TOML parse error at line 1, column 11\n",
+    },
+    Case {
+        name: "parameters that lack one",
+        spoil: |place| place.replace("parameters.toml", "tamp_f16v4_e4", "tamp_f16v4_e5"),
+        arguments: RUN,
+        code: 2,
+        message: "//:machine, parameters: parameters.toml: TOML parse error at line 7, column 1\n",
+    },
+    Case {
+        name: "parameter of another type",
+        spoil: |place| place.replace("parameters.toml", "default = 1", "default = \"one\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:machine, parameters: parameters.toml: TOML parse error at line 23, column 11\n",
+    },
+];
+
+const PACKAGE: &[Case] = &[
+    Case {
+        name: "cut short",
+        spoil: |place| {
+            let file = place.read("artifacts/program/model.ipuexe");
+            place.write("cut.ipuexe", &file[..file.len() / 2]);
+        },
+        arguments: &["show", "cut.ipuexe"],
+        code: 2,
+        message: "cut.ipuexe: checksum is …, the contents have …: the package was changed or damaged\n",
+    },
+    Case {
+        name: "byte flipped",
+        spoil: |place| {
+            let mut file = place.read("artifacts/program/model.ipuexe");
+            let middle = file.len() / 2;
+            file[middle] ^= 1;
+            place.write("flipped.ipuexe", &file);
+        },
+        arguments: &["show", "flipped.ipuexe"],
+        code: 2,
+        message: "flipped.ipuexe: checksum is …, the contents have …: the package was changed or damaged\n",
+    },
+    Case {
+        name: "another file",
+        spoil: |place| place.write("text.ipuexe", b"hello"),
+        arguments: &["show", "text.ipuexe"],
+        code: 2,
+        message: "text.ipuexe: not an .ipuexe package: it starts with ",
+    },
+];
+
+const FLAGS: &[Case] = &[
+    Case { name: "unknown package", spoil: |_| {}, arguments: &["//nets:run"], code: 2, message: "unknown package `//nets`\n" },
+    Case {
+        name: "point of a target",
+        spoil: |_| {},
+        arguments: &["//:run[tiles=2]"],
+        code: 2,
+        message: "`//:run[tiles=2]` names a part of a target; expected the whole target, `//:run`\n",
+    },
+    Case {
+        name: "change that is none",
+        spoil: |_| {},
+        arguments: &["--set", "layout.tiles", "//:run"],
+        code: 2,
+        message: "--set `layout.tiles` is not a change: expected FIELD=VALUE, as in layout.tiles=32\n",
+    },
+    Case {
+        name: "change to what is not possible",
+        spoil: |_| {},
+        arguments: &["--set", "layout.tiles=0", "//:run"],
+        code: 2,
+        message: "//:program, layout.tiles: found 0\n --> --set layout.tiles=0     expected 1 to 1472\n",
+    },
+    Case {
+        name: "events in no folder",
+        spoil: |_| {},
+        arguments: &["--events", "no/such/folder", "//:run"],
+        code: 2,
+        message: "--events no/such/folder: No such file or directory",
+    },
+    Case {
+        name: "store that is a file",
+        spoil: |_| {},
+        arguments: &["--store", "BUILD.toml", "//:run"],
+        code: 1,
+        message: "cannot create the store ",
+    },
+    Case {
+        name: "directory that is not there",
+        spoil: |_| {},
+        arguments: &["-C", "nowhere", "//:run"],
+        code: 2,
+        message: "-C nowhere: there is no such directory\n",
+    },
+    Case {
+        name: "no threads",
+        spoil: |_| {},
+        arguments: &["-j", "0", "//:run"],
+        code: 2,
+        message: "invalid value '0' for '--jobs <N>': 0 is not in 1..=1024\n",
+    },
+    Case {
+        name: "query that is none",
+        spoil: |_| {},
+        arguments: &["query", "uses(//:run)"],
+        code: 2,
+        message: "`uses(//:run)` is not a query: expected PATTERN, deps(PATTERN) or rdeps(UNIVERSE, PATTERN)\n",
+    },
+    Case {
+        name: "nothing to test",
+        spoil: |_| {},
+        arguments: &["test", "//:model"],
+        code: 2,
+        message: "`//:model` is a `model`\n --> BUILD.toml:1:2     expected a run target or a test suite\n",
+    },
+];
+
+/// Whether `text` begins with `error: ` and the parts of `expected` in order.
+fn fits(text: &str, expected: &str) -> bool {
+    let mut parts = expected.split('…');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix("error: ").and_then(|text| text.strip_prefix(first)) else { return false };
+    parts.all(|part| match rest.split_once(part) {
+        Some((_, behind)) => {
+            rest = behind;
+            true
+        }
+        None => false,
+    })
+}
+
+/// Runs the cases one after another, each on a fresh copy of the good workspace, all on one store, and a good build behind each.
+#[track_caller]
+fn check(cases: &[Case]) {
+    let place = Place::small();
+    let good = place.run(&["//:run"]);
+    assert_eq!(good.code, Some(0), "{}", good.err);
+    let mut wrong = Vec::new();
+    for case in cases {
+        (case.spoil)(&place);
+        let Ran { code, out, err } = place.run(case.arguments);
+        if code != Some(case.code) || !fits(&err, case.message) || !out.is_empty() || err.contains("panicked") {
+            wrong.push(format!("{}: exit {code:?}\n{out}{err}", case.name));
+        }
+        place.restore_small();
+        let after = place.run(&["//:run"]);
+        assert_eq!((after.code, after.out.as_str()), (Some(0), good.out.as_str()), "after {}: {}", case.name, after.err);
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn bad_workspace_files_are_refused() {
+    check(WORKSPACE_FILE);
+}
+
+#[test]
+fn bad_build_files_are_refused() {
+    check(BUILD_FILE);
+}
+
+#[test]
+fn bad_models_are_refused() {
+    check(MODEL);
+}
+
+#[test]
+fn bad_tensors_are_refused() {
+    check(TENSORS);
+}
+
+#[test]
+fn bad_kernels_and_parameters_are_refused() {
+    check(KERNELS);
+}
+
+#[test]
+fn bad_packages_are_refused() {
+    check(PACKAGE);
+}
+
+#[test]
+fn bad_labels_and_flags_are_refused() {
+    check(FLAGS);
+}

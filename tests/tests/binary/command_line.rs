@@ -1,0 +1,260 @@
+//! Commands, options, exit codes and where output goes.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use crate::place::{Place, Ran, SMALL};
+
+/// The program's answer when everything is as it should be.
+#[track_caller]
+fn good(ran: Ran) -> Ran {
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    ran
+}
+
+#[track_caller]
+fn bad(ran: Ran, code: i32, message: &str) {
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.trim_end()), (Some(code), "", message));
+}
+
+#[test]
+fn label_alone_builds_and_runs_and_prints_the_verdict() {
+    let place = Place::small();
+    let ran = good(place.run(&["//:run"]));
+    let last: Vec<&str> = ran.out.lines().rev().take(3).collect();
+    assert!(last[2].starts_with("checkpoint=0 operation=0 tensors=1 samples=256 maximumAbsoluteError=0."), "{}", ran.out);
+    assert_eq!(last[1], "diagnosticCheckpoints=1 sampleLimit=256 numericalTest=PASS");
+    assert_eq!(last[0], "package=artifacts/program/model.ipuexe tiles=1472 simulatorTest=PASS");
+    assert!(place.root().join("artifacts/program/model.ipuexe").is_file());
+    assert!(place.root().join("artifacts/run/report.json").is_file());
+}
+
+#[test]
+fn second_time_the_verdict_is_found_and_no_stage_executes() {
+    let place = Place::small();
+    let first = good(place.run(&["//:run"]));
+    let second = good(place.run(&["-v", "//:run"]));
+    assert_eq!((second.out, second.err.as_str()), (first.out, "//:run cached=true\n"));
+}
+
+#[test]
+fn failed_verdict_exits_with_1_and_prints_it() {
+    let place = Place::small();
+    place.replace("BUILD.toml", "default = 3e-3", "default = 0.0");
+    place.write(
+        "weights.safetensors",
+        &crate::place::safetensors(
+            r#"{"weight":{"dtype":"F16","shape":[16,16],"data_offsets":[0,512]}}"#,
+            &(0..256_u16).flat_map(|index| half::f16::from_f32(f32::from(index) / 255.0).to_le_bytes()).collect::<Vec<u8>>(),
+        ),
+    );
+    let ran = place.run(&["//:run"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert!(ran.out.ends_with("package=artifacts/program/model.ipuexe tiles=1472 simulatorTest=FAIL\n"), "{}", ran.out);
+}
+
+#[test]
+fn build_gives_the_package_without_running() {
+    let place = Place::small();
+    let ran = good(place.run(&["build", "//:run"]));
+    assert_eq!(ran.out, "");
+    assert!(place.root().join("artifacts/program/model.ipuexe").is_file());
+    assert!(!place.root().join("artifacts/run").exists());
+}
+
+#[test]
+fn run_takes_run_targets_alone() {
+    let place = Place::small();
+    bad(place.run(&["run", "//:model"]), 2, "error: `//:model` is a `model`\n --> BUILD.toml:1:2     expected a run target");
+    good(place.run(&["run", "//..."]));
+}
+
+#[test]
+fn relative_labels_are_those_of_the_directory() {
+    let place = Place::small();
+    place.write("nets/BUILD.toml", b"[files]\nrule = \"filegroup\"\nsrcs = [\"BUILD.toml\"]\n");
+    let ran = good(place.run(&["-C", "nets", "query", ":files"]));
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("//nets:files\n", ""));
+}
+
+#[test]
+fn suite_runs_every_test_whatever_fails() {
+    let place = Place::small();
+    let suite = "\n[all]\nrule = \"test_suite\"\ntests = [\":broken\", \":run\"]\n";
+    let broken = SMALL[SMALL.find("[run]").expect("a run target")..].replace("[run]", "[broken]").replace("hidden = \":input\"", "");
+    place.write("BUILD.toml", format!("{SMALL}{suite}{broken}").as_bytes());
+    let ran = place.run(&["test", "--color", "never", "//:all"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(ran.out.ends_with("simulatorTest=PASS\n"), "{}", ran.out);
+    assert!(ran.err.ends_with("FAIL //:broken\nPASS //:run\n1 of 2 tests pass\n"), "{}", ran.err);
+}
+
+#[test]
+fn unknown_target_is_told_with_its_neighbours() {
+    let place = Place::small();
+    bad(
+        place.run(&["//:rum"]),
+        2,
+        "error: unknown target `//:rum`\n     expected one of `input`, `machine`, `mine`, `model`, `program`, `run`, `weights`; nearest run",
+    );
+}
+
+#[test]
+fn query_lists_labels() {
+    let place = Place::small();
+    let answer = |query: &str| good(place.run(&["query", query])).out;
+    assert_eq!(answer("//..."), "//:input\n//:machine\n//:mine\n//:model\n//:program\n//:run\n//:weights\n");
+    assert_eq!(answer("deps(//:program)"), "//:machine\n//:mine\n//:model\n//:program\n@ipu//kernels:kernels\n");
+    assert_eq!(answer("rdeps(//..., @ipu//kernels)"), "//:program\n//:run\n@ipu//kernels:kernels\n");
+}
+
+#[test]
+fn events_are_json_lines_with_figures_and_the_target() {
+    let place = Place::small();
+    good(place.run(&["--events", "events.jsonl", "//:run"]));
+    let text = String::from_utf8(place.read("events.jsonl")).expect("text");
+    let events: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let kinds: BTreeSet<&str> = events.iter().filter_map(|event| event["event"].as_str()).collect();
+    assert!(kinds.is_superset(&BTreeSet::from(["stage", "target", "wave"])), "{kinds:?}");
+    let stages: Vec<&serde_json::Value> = events.iter().filter(|event| event["event"] == "stage").collect();
+    assert!(stages.iter().all(|stage| stage["elapsed_ms"].is_number() && stage["success"] == true && stage["figures"].is_object()));
+    let verdict = events.last().expect("events");
+    assert_eq!((&verdict["event"], &verdict["label"], &verdict["cached"]), (&"target".into(), &"//:run".into(), &false.into()));
+}
+
+#[test]
+fn verbose_tells_stages_with_their_figures() {
+    let place = Place::small();
+    let ran = good(place.run(&["-v", "-j", "1", "//:run"]));
+    let stages: Vec<&str> =
+        ran.err.lines().filter(|line| line.contains(" elapsed_ms=")).filter_map(|line| line.split(' ').next()).collect();
+    assert!(stages.contains(&"//:program[package]") && stages.contains(&"//:run[verdict]"), "{}", ran.err);
+}
+
+#[test]
+fn one_off_change_reaches_the_program_and_leaves_the_file_alone() {
+    let place = Place::small();
+    let ran = good(place.run(&["--set", "layout.tiles=1", "show", "//:program"]));
+    assert!(ran.out.contains("  layout      = { tiles = 1 }\n"), "{}", ran.out);
+    good(place.run(&["--set", "layout.tiles=1", "//:run"]));
+    assert_eq!(String::from_utf8(place.read("BUILD.toml")).expect("text"), SMALL);
+    bad(
+        place.run(&["--set", "layuot.tiles=1", "//:run"]),
+        2,
+        "error: unknown field `layuot`\n --> --set layuot.tiles=1     expected one of `checkpoints`, `chip`, `device`, `expected`, `files`, \
+         `inputs`, `kernels`, `layout`, `machine`, `manifest`, `model`, `normal`, `op`, `outputs`, `parameters`, `program`, \
+         `sample_seed`, `seed`, `select`, `srcs`, `tensors`, `tolerance`; nearest layout",
+    );
+}
+
+#[test]
+fn clean_removes_files_and_the_store_brings_them_back() {
+    let place = Place::small();
+    let first = good(place.run(&["//:run"]));
+    let ran = good(place.run(&["clean", "//..."]));
+    assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", "//:program removed artifacts/program\n//:run removed artifacts/run\n"));
+    assert!(!place.root().join("artifacts").exists());
+    let again = good(place.run(&["-v", "//:run"]));
+    assert_eq!((again.out, again.err.as_str()), (first.out, "//:run cached=true\n"));
+    assert!(place.root().join("artifacts/run/report.json").is_file());
+}
+
+#[test]
+fn show_lists_a_target_and_a_package() {
+    let place = Place::small();
+    assert!(good(place.run(&["show", "//:program"])).out.ends_with("\nnot built as it is declared now\n"));
+    good(place.run(&["//:run"]));
+    assert!(good(place.run(&["show", "//:program"])).out.contains("artifacts/program/model.ipuexe\n"));
+    let ran = good(place.run(&["show", "artifacts/program/model.ipuexe"]));
+    assert!(ran.out.contains("\nchip          IPU21, 1472 tiles of 638,976 bytes\n"), "{}", ran.out);
+    for section in ["tensors", "calls", "pages", "checkpoints", "steps"] {
+        assert!(ran.out.contains(&format!("\n{section}\n")), "{}", ran.out);
+    }
+    let ran = good(place.run(&["show", "--json", "artifacts/program/model.ipuexe"]));
+    let summary: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!(summary["tiles"], 1472);
+}
+
+#[test]
+fn store_is_where_the_options_say() {
+    let place = Place::small();
+    good(place.run(&["//:run"]));
+    assert!(place.beside("cache/ipubuild/records.sqlite").is_file());
+    let elsewhere = place.beside("elsewhere");
+    good(place.run(&["--store", elsewhere.to_str().expect("UTF-8"), "build", "//:program"]));
+    assert!(elsewhere.join("records.sqlite").is_file());
+    let home = place.beside("home");
+    let ran = place.command(&["query", "//..."]).env_remove("XDG_CACHE_HOME").env("HOME", &home).output().expect("the program starts");
+    assert!(ran.status.success());
+    assert!(!home.exists(), "a query needs no store");
+    good(place.command(&["build", "//:program"]).env_remove("XDG_CACHE_HOME").env("HOME", &home).output().expect("starts").into());
+    assert!(home.join(".cache/ipubuild/records.sqlite").is_file());
+}
+
+#[test]
+fn help_and_version_succeed_and_wrong_usage_exits_with_2() {
+    let place = Place::new();
+    assert!(
+        good(place.run(&["--help"]))
+            .out
+            .contains("Exit codes: 0 success, 1 build or verdict failed, 2 bad input or usage, 130 interrupted.")
+    );
+    assert!(good(place.run(&["--version"])).out.starts_with("ipubuild "));
+    assert_eq!(place.run(&["--frobnicate"]).code, Some(2));
+    bad(place.run(&[]), 2, "error: no target and no command; `ipubuild --help` lists what can be done");
+    bad(place.run(&["biuld"]), 2, "error: `biuld` is neither a command nor a label; `ipubuild --help` lists commands");
+}
+
+#[test]
+fn reader_that_stops_early_is_no_fault() {
+    let place = Place::small();
+    let mut command = place.command(&["query", "//..."]);
+    let mut child = command.stdout(Stdio::piped()).spawn().expect("starts");
+    drop(child.stdout.take());
+    assert_eq!(child.wait().expect("ends").code(), Some(0));
+}
+
+/// Large enough that a signal after its first stage comes before its last.
+const LARGE: &str = r#"
+model = { rule = "model", inputs.x = { type = "f16", shape = [1, 729, 72] }, parameters.w = { type = "f16", shape = [72, 72] }, op = [
+    { name = "a", op = "matmul", args = ["x", "w"] },
+    { name = "b", op = "matmul", args = ["a", "w"] },
+    { name = "queries", op = "split", args = ["a"], heads = 1 },
+    { name = "keys", op = "split", args = ["b"], heads = 1 },
+    { name = "c", op = "attention", args = ["queries", "keys", "keys"] },
+] }
+input = { rule = "tensors", seed = 1, normal.x = { shape = [1, 729, 72] } }
+weights = { rule = "tensors", seed = 2, normal.w = { shape = [72, 72], variance = 0.01 } }
+[program]
+rule = "program"
+model = ":model"
+machine = "@ipu//machines:c600"
+kernels = ["@ipu//kernels"]
+layout = { tiles = 64 }
+[run]
+rule = "run"
+program = ":program"
+device = "@ipu//devices:simulator"
+tensors = { x = ":input" }
+parameters = ":weights"
+tolerance = { default = 0.1 }
+"#;
+
+#[test]
+fn interrupted_build_exits_with_130_and_can_be_repeated() {
+    let place = Place::small();
+    place.write("large/BUILD.toml", LARGE.as_bytes());
+    let mut child = place.command(&["-v", "//large:run"]).stderr(Stdio::piped()).spawn().expect("starts");
+    // The first line of a stage says that the build runs.
+    let mut lines = BufReader::new(child.stderr.take().expect("piped"));
+    let mut first = String::new();
+    lines.read_line(&mut first).expect("a line");
+    let kill = Command::new("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().expect("sh starts");
+    assert!(kill.success());
+    let mut rest = String::new();
+    lines.read_to_string(&mut rest).expect("text");
+    assert_eq!(child.wait().expect("ends").code(), Some(130), "{first}{rest}");
+    assert!(rest.contains("error: //large:") && rest.contains(": interrupted\n"), "{rest}");
+    good(place.run(&["//:run"]));
+}
