@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tests::binary::WorkspaceCopy;
+
 use crate::place::{Place, repository};
 
 fn document(name: &str) -> String {
@@ -78,6 +80,36 @@ fn examples_of_the_build_language_load_and_run_as_shown() {
             assert_eq!(ran.out, shown, "{command}");
         }
     }
+}
+
+/// Every number as `0` and every run of blanks as one, so that figures may improve without a word about it.
+fn form(line: &str) -> String {
+    let mut form = String::new();
+    for character in line.trim().chars() {
+        let character = if character.is_ascii_digit() || ",.".contains(character) { '0' } else { character };
+        if !(matches!(character, '0' | ' ') && form.ends_with(character)) {
+            form.push(character);
+        }
+    }
+    form
+}
+
+#[test]
+fn commands_of_the_readme_work_and_print_what_it_shows() {
+    let text = document("README.md");
+    let copy = WorkspaceCopy::of("attention");
+    let commands = text.lines().filter_map(|line| line.strip_prefix("    cargo ipubuild -C workspaces/attention "));
+    let mut printed = BTreeSet::new();
+    for command in commands.chain(["//models/minilm-attention:run"]) {
+        let run = copy.run(&command.split(' ').collect::<Vec<_>>());
+        assert_eq!(run.code, Some(0), "{command}\n{}{}", run.stdout, run.stderr);
+        printed.extend(run.stdout.lines().map(form));
+    }
+    let stages = |line: &str| line.starts_with("//…:") || line == "…";
+    let shown =
+        text.lines().filter_map(|line| line.strip_prefix("    ")).filter(|line| !line.starts_with("cargo ") && !stages(line.trim()));
+    let missing: Vec<&str> = shown.filter(|line| !printed.contains(&form(line))).collect();
+    assert_eq!(missing, Vec::<&str>::new());
 }
 
 #[test]

@@ -3,31 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
 
 use tempfile::TempDir;
-
-/// The program, built by the same profile as this test; cargo does nothing when it is there and new.
-pub(crate) fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let test = std::env::current_exe().expect("a test knows its file");
-        let folder = test.ancestors().nth(2).expect("tests lie in `deps` of the profile's folder");
-        let target = folder.parent().expect("the profile's folder lies in the target folder");
-        let profile = match folder.file_name().and_then(|name| name.to_str()) {
-            Some("debug") | None => "dev",
-            Some(name) => name,
-        };
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "ipubuild", "--bin", "ipubuild", "--profile", profile, "--target-dir"])
-            .arg(target)
-            .current_dir(repository())
-            .output()
-            .expect("cargo starts");
-        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-        folder.join(format!("ipubuild{}", std::env::consts::EXE_SUFFIX))
-    })
-}
+use tests::binary::ipubuild;
 
 /// The folder that holds README.md.
 pub(crate) fn repository() -> PathBuf {
@@ -101,7 +79,7 @@ impl Place {
 
     /// The program with these arguments, in the workspace, with the store beside it; no other environment reaches it.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(program());
+        let mut command = Command::new(ipubuild());
         command.args(arguments).current_dir(self.root()).env_clear().env("XDG_CACHE_HOME", self.beside("cache"));
         command
     }
