@@ -47,7 +47,7 @@ impl Tensor {
         match &self.values {
             Values::F16(bits) => bits.clone(),
             Values::F32(values) => values.iter().map(|value| f16::from_f32(*value).to_bits()).collect(),
-            Values::F64(values) => values.iter().map(|value| f16::from_f64(*value).to_bits()).collect(),
+            Values::F64(values) => values.iter().map(|value| nearest_f16(*value).to_bits()).collect(),
         }
     }
 
@@ -71,6 +71,21 @@ pub struct Draw {
     pub mean: f64,
     /// Variance of the distribution, at least 0.
     pub variance: f64,
+}
+
+/// The binary16 value nearest to a binary64 value, ties to even, in one rounding. The conversion of `half` rounds twice on processors
+/// that convert by way of binary32 and once on others. Rounding to odd first makes the second rounding the only one that counts.
+fn nearest_f16(value: f64) -> f16 {
+    let near = value as f32;
+    let bits = near.to_bits();
+    let odd = if f64::from(near) == value || bits & 1 == 1 || near.is_nan() {
+        near
+    } else if f64::from(near).abs() < value.abs() {
+        f32::from_bits(bits + 1)
+    } else {
+        f32::from_bits(bits - 1)
+    };
+    f16::from_f32(odd)
 }
 
 /// What can be wrong with a tensor file.
@@ -206,7 +221,7 @@ pub fn draw(seed: u64, name: &str, draw: &Draw) -> Tensor {
     let mut bits = Vec::with_capacity(count + 1);
     while bits.len() < count {
         let (first, second) = normal_pair(&mut random);
-        bits.extend([first, second].map(|value| f16::from_f64(draw.mean + deviation * value).to_bits()));
+        bits.extend([first, second].map(|value| nearest_f16(draw.mean + deviation * value).to_bits()));
     }
     bits.truncate(count);
     Tensor::of_f16(draw.shape.clone(), bits)
@@ -274,6 +289,17 @@ mod tests {
         assert_ne!(draw(3, "other", &hidden()), tensor);
         assert_ne!(draw(4, "hidden", &hidden()), tensor);
         assert_eq!(draw(3, "hidden", &hidden()), tensor);
+    }
+
+    #[test]
+    fn binary64_values_are_rounded_once() {
+        // By way of binary32 the first would come out one lower: it lies just above the middle of two binary16 values.
+        assert_eq!(super::nearest_f16(0.587_158_215_340_288_4).to_bits(), 14515);
+        for (value, bits) in
+            [(0.0, 0), (-0.0, 0x8000), (1.0, 0x3c00), (65504.0, 0x7bff), (65520.0, 0x7c00), (1e300, 0x7c00), (1e-300, 0), (2.98e-8, 0)]
+        {
+            assert_eq!(super::nearest_f16(value).to_bits(), bits, "{value}");
+        }
     }
 
     #[test]
