@@ -580,18 +580,3 @@ fn figures_are_plain_in_json() {
     let figures = [Figure::from(3_u32), Figure::from(0.5), Figure::from("fast"), Figure::from(true)];
     assert_eq!(serde_json::to_string(&figures).expect("encodes"), "[3,0.5,\"fast\",true]");
 }
-
-#[test]
-fn null_build_is_quick() {
-    let fixture = Fixture::new();
-    fixture.session().executed();
-    let workspace = fixture.workspace();
-    let best = (0..5).map(|_| {
-        let started = std::time::Instant::now();
-        let mut session = fixture.session();
-        session.engine.build_targets(&workspace, &[named("//words:check")]).expect("builds");
-        started.elapsed()
-    });
-    let best = best.min().expect("five measurements");
-    assert!(best.as_millis() < 50, "{best:?}");
-}
