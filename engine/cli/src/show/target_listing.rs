@@ -1,8 +1,10 @@
 //! A target as text: what was declared, and what the store knows of it.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
-use graph::{Db, Engine, EngineOptions, Label, RuleKind, Shared, Silent, SourceReader, TargetRecord, Workspace};
+use graph::{Db, Digest, Engine, EngineOptions, Label, LoadedTarget, RuleKind, Shared, Silent, SourceReader, TargetRecord, Workspace};
 use serde::Serialize;
 use store::RecordKind;
 
@@ -45,39 +47,51 @@ struct ResultFact {
 /// Gathers the facts; runs no stage.
 pub(crate) fn facts(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<Facts, Fault> {
     let target = workspace.target(label).ok_or_else(|| Fault::input(format!("there is no target `{label}`")))?;
-    let values = target.fields();
-    let value_of = |name: &str| values.iter().find(|(field, _)| field == name).map(|(_, value)| value.clone());
-    let store = surroundings.store()?;
-    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
-    let shared = Shared::new(store, std::sync::Arc::new(Silent), sources);
-    let mut engine =
-        Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(|failure| Fault::build(workspace, &failure))?;
-    let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(|failure| Fault::build(workspace, &failure))?;
-    let key = keys.get(label).copied().unwrap_or(graph::Digest::ABSENT);
-    let record: Option<TargetRecord> = engine.shared().store().record(RecordKind::Target, &key)?;
-    let folder = workspace.artifacts_of(label);
-    let folder = folder.strip_prefix(workspace.root()).unwrap_or(&folder);
-    let fields = target.rule().fields().iter();
+    let (key, record) = record_of(surroundings, workspace, label)?;
     Ok(Facts {
         label: label.to_string(),
         rule: target.rule().name().to_owned(),
         summary: target.rule().summary().to_owned(),
         place: target.place().to_string(),
-        fields: fields
-            .map(|field| FieldFact { name: field.name.to_owned(), value: value_of(field.name), expects: field.value.to_owned() })
-            .collect(),
+        fields: fields_of(target),
         dependencies: target.dependencies().iter().map(|dependency| format!("{} {}", dependency.field, dependency.label)).collect(),
         sources: target.sources().iter().map(|source| format!("{} {}", source.field, source.path)).collect(),
         users: workspace.users(label).iter().map(|user| user.label().to_string()).collect(),
         key: key.to_string(),
         built: matches!(target.rule().kind(), RuleKind::Built | RuleKind::Run),
-        result: record.map(|record| ResultFact {
-            success: record.success,
-            lines: record.lines,
-            exports: record.exports.iter().map(|export| folder.join(&export.path).to_string()).collect(),
-            stages: record.stages.len(),
-        }),
+        result: record.map(|record| result_of(workspace, label, record)),
     })
+}
+
+/// The fields of the rule, in its order, with the declared values.
+fn fields_of(target: &LoadedTarget) -> Vec<FieldFact> {
+    let declared: BTreeMap<String, String> = target.fields().into_iter().collect();
+    let fields = target.rule().fields().iter();
+    fields
+        .map(|field| FieldFact { name: field.name.to_owned(), value: declared.get(field.name).cloned(), expects: field.value.to_owned() })
+        .collect()
+}
+
+/// The shallow key of the target as it is declared now, and what the store has under it.
+fn record_of(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<(Digest, Option<TargetRecord>), Fault> {
+    let explained = |failure| Fault::build(workspace, &failure);
+    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
+    let shared = Shared::new(surroundings.store()?, Arc::new(Silent), sources);
+    let mut engine = Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(explained)?;
+    let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(explained)?;
+    let key = keys.get(label).copied().unwrap_or(Digest::ABSENT);
+    Ok((key, engine.shared().store().record(RecordKind::Target, &key)?))
+}
+
+fn result_of(workspace: &Workspace, label: &Label, record: TargetRecord) -> ResultFact {
+    let folder = workspace.artifacts_of(label);
+    let folder = folder.strip_prefix(workspace.root()).unwrap_or(&folder);
+    ResultFact {
+        success: record.success,
+        lines: record.lines,
+        exports: record.exports.iter().map(|export| folder.join(&export.path).to_string()).collect(),
+        stages: record.stages.len(),
+    }
 }
 
 impl fmt::Display for Facts {
