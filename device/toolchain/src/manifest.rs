@@ -52,8 +52,10 @@ pub struct Operand {
     pub bytes: Expression,
     /// Alignment of the address in bytes, a power of two.
     pub align: u32,
-    /// `any`, `0` or `1`.
+    /// `any`, `0` or `1`; see [`Operand::region_of`].
     pub region: String,
+    /// A parameter: while it is not 0 the operand lies in region 1.
+    pub interleaved_if: Option<String>,
     /// Bytes behind the reach that may be read.
     pub readable_tail: Expression,
 }
@@ -131,6 +133,8 @@ struct OperandText {
     align: Spanned<u32>,
     #[serde(default = "any")]
     region: Spanned<String>,
+    #[serde(default)]
+    interleaved_if: Option<Spanned<String>>,
     #[serde(default)]
     readable_tail: Option<Spanned<Number>>,
 }
@@ -248,12 +252,16 @@ impl Reader<'_> {
         if !matches!(operand.region.get_ref().as_str(), "any" | "0" | "1") {
             self.fault(operand.region.span().start, format!("{label}: expected region any, 0 or 1, found `{}`", operand.region.get_ref()));
         }
+        if let Some(parameter) = operand.interleaved_if.as_ref().filter(|parameter| !known.contains(parameter.get_ref())) {
+            self.fault(parameter.span().start, format!("{label}: `{}` is no parameter", parameter.get_ref()));
+        }
         Some(Operand {
             name,
             access: operand.access,
             bytes,
             align: operand.align.into_inner(),
             region: operand.region.into_inner(),
+            interleaved_if: operand.interleaved_if.map(Spanned::into_inner),
             readable_tail,
         })
     }
@@ -318,8 +326,19 @@ struct Placed {
 }
 
 impl Operand {
+    /// The region of a variant's operand, `any`, `0` or `1`: coefficients fetched 16 bytes a clock come from region 1 only
+    /// (machine.md b.4), the same kernel fetches them 8 bytes a clock from anywhere.
+    #[must_use]
+    pub fn region_of(&self, parameters: &BTreeMap<String, i64>) -> &str {
+        let is_set = |parameter: &String| parameters.get(parameter).is_some_and(|value| *value != 0);
+        if self.interleaved_if.as_ref().is_some_and(is_set) { "1" } else { &self.region }
+    }
+
     /// Bytes of a variant, the readable tail included.
-    fn reach(&self, parameters: &BTreeMap<String, i64>) -> Result<u32, PlaceFault> {
+    ///
+    /// # Errors
+    /// A size that cannot be computed or exceeds 32 bits.
+    pub fn reach(&self, parameters: &BTreeMap<String, i64>) -> Result<u32, PlaceFault> {
         let fault = |reason: String| PlaceFault::Size { operand: self.name.clone(), reason };
         let bytes = |expression: &Expression| expression.evaluate(parameters).map_err(|cause| fault(cause.to_string()));
         let (size, tail) = (bytes(&self.bytes)?, bytes(&self.readable_tail)?);
@@ -339,10 +358,9 @@ impl Kernel {
         let mut placed: Vec<Placed> = Vec::new();
         for operand in &self.operands {
             let bytes = operand.reach(parameters)?;
-            // Coefficients fetched 16 bytes a clock come from region 1 only (machine.md b.4).
-            let is_wide = operand.name == "w" && parameters.get("WMEM") == Some(&1);
-            let start = if operand.region == "1" || is_wide { memory::REGION1 } else { from };
-            let end = if operand.region == "0" { memory::REGION1 } else { memory::END };
+            let region = operand.region_of(parameters);
+            let start = if region == "1" { memory::REGION1 } else { from };
+            let end = if region == "0" { memory::REGION1 } else { memory::END };
             let others = self.units_apart_from(&operand.name, &placed);
             let address = first_free(start, end, bytes, operand.align.max(8), &placed, others);
             let address = address.ok_or_else(|| PlaceFault::NoRoom { operand: operand.name.clone(), bytes })?;
@@ -429,6 +447,16 @@ cycles = "288+6*ceildiv(N,6)"
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_parameter_can_move_an_operand_to_the_interleaved_region() {
+        let text = COPY.replacen("bytes = \"8*N\", align = 8 }", "bytes = \"8*N\", align = 8, interleaved_if = \"N\" }", 1);
+        let source = &parse(&text).unwrap()[0].operands[0];
+        let with = |value| BTreeMap::from([("N".to_owned(), value)]);
+        assert_eq!((source.region_of(&with(0)), source.region_of(&with(1))), ("any", "1"));
+        let faults = parse(&text.replacen("interleaved_if = \"N\"", "interleaved_if = \"M\"", 1)).unwrap_err();
+        assert!(faults[0].message.ends_with("copy.src: `M` is no parameter"), "{}", faults[0]);
     }
 
     #[test]

@@ -129,12 +129,9 @@ fn facts(variant: &Variant, operand: &Operand) -> Result<OperandFacts, Fault> {
         manifest::Access::Write => Access::Write,
         manifest::Access::ReadWrite => Access::ReadWrite,
     };
-    // Coefficients fetched 16 bytes a clock come from region 1 only (machine.md b.4).
-    let is_wide = operand.name == "w" && variant.parameters.get("WMEM") == Some(&1);
-    let region = match operand.region.as_str() {
+    let region = match operand.region_of(&variant.parameters) {
         "0" => Region::Zero,
         "1" => Region::One,
-        _ if is_wide => Region::One,
         _ => Region::Any,
     };
     Ok(OperandFacts {

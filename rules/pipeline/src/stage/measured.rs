@@ -59,13 +59,8 @@ fn bench(kernel: &Kernel, object: &Object, parameters: &std::collections::BTreeM
     block.extend(kernel.values.iter().flat_map(|_| 0_u32.to_le_bytes()));
     let mut segments = vec![segment(CODE, text), segment(ARGUMENTS, block)];
     for (operand, address) in kernel.operands.iter().zip(&addresses) {
-        let bytes = |expression: &toolchain::expression::Expression| {
-            let value = expression.evaluate(parameters).map_err(|cause| Failure::input(format!("kernel {}: {cause}", kernel.name)))?;
-            usize::try_from(value)
-                .map_err(|_| Failure::input(format!("kernel {}: operand {} has {value} bytes", kernel.name, operand.name)))
-        };
-        let size = bytes(&operand.bytes)? + bytes(&operand.readable_tail)?;
-        segments.push(segment(*address, vec![HALVES; size.next_multiple_of(4)]));
+        let reach = operand.reach(parameters).map_err(|fault| Failure::input(format!("kernel {}: {fault}", kernel.name)))?;
+        segments.push(segment(*address, vec![HALVES; reach.next_multiple_of(4) as usize]));
     }
     Ok((segments, CODE + entry))
 }

@@ -20,6 +20,7 @@ pub mod tile_code;
 
 pub mod images;
 pub mod package;
+mod parts;
 pub mod rows;
 
 pub mod host_file;
