@@ -331,7 +331,8 @@ impl Context<'_> {
         })
     }
 
-    /// The cheapest, and among those left out the ones that need least memory.
+    /// The cheapest, and of those left out the cheapest of every other demand on the operands' orders (what the operations before
+    /// it left behind may serve only that one) and the ones that need least memory.
     fn kept(&self, name: &str, mut found: Vec<Candidate>, refused: Option<Fault>) -> Result<Vec<Candidate>, Fault> {
         let bytes =
             |candidate: &Candidate| candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + 2 * words(candidate);
@@ -339,7 +340,13 @@ impl Context<'_> {
             (candidate.clocks + candidate.merge_clocks + candidate.merge_cost() + words(candidate), candidate.positions)
         });
         if found.len() > KEPT {
-            let mut rest = found.split_off(KEPT - 4);
+            let mut rest = Vec::new();
+            for candidate in found.split_off(KEPT - 4) {
+                let is_new = found
+                    .iter()
+                    .all(|other| !other.wanted.iter().map(|wanted| wanted.order).eq(candidate.wanted.iter().map(|wanted| wanted.order)));
+                if is_new { found.push(candidate) } else { rest.push(candidate) }
+            }
             rest.sort_by_key(bytes);
             found.extend(rest.into_iter().take(4));
         }

@@ -252,6 +252,10 @@ fn search(
             }
         }
         beam = kept(next);
+        if beam.is_empty() {
+            let reason = "none of its plans takes its operands in an order that the operations before it leave them in".to_owned();
+            return Err(Fault::Grid { operation: operation.name.clone(), reason });
+        }
     }
     Ok(beam)
 }
@@ -421,7 +425,7 @@ fn judge(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, p
         (false, ..) => Ok(judged.into_iter().map(|(_, finalist)| finalist).collect()),
         (true, Some(peaks), _) => Err(does_not_fit(&peaks)),
         (true, None, Some(fault)) => Err(fault),
-        (true, None, None) => Err(does_not_fit(&Peaks::default())),
+        (true, None, None) => unreachable!("the search gives at least one plan"),
     }
 }
 

@@ -343,6 +343,26 @@ fn drawn() -> impl Strategy<Value = Drawn> {
     })
 }
 
+#[test]
+fn values_turned_where_they_are_used_can_follow_any_product_before() {
+    // All cheap plans of this attention want its values in one order, and all cheap plans of the product before leave the other.
+    let drawn = Drawn {
+        tokens: 81,
+        keys: Some(241),
+        width: 16,
+        heads: 2,
+        bias: false,
+        transposed: false,
+        chain: 1,
+        tiles: 1472,
+        attention: true,
+        shared: false,
+    };
+    let model = drawn.model();
+    let checkpoints: Vec<_> = model.computed().collect();
+    assert!(!plan_and_check(&model, &Layout::on(drawn.tiles), &checkpoints).unwrap().plans.is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
