@@ -22,7 +22,6 @@ const EDGES: &[(&str, &[&str])] = &[
         "rules/pipeline",
         &[
             "engine/graph",
-            "engine/store",
             "device/ipu21",
             "device/toolchain",
             "device/package",
