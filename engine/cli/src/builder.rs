@@ -35,7 +35,7 @@ impl<'a> Builder<'a> {
         };
         let engine = Engine::new(shared, EngineOptions { threads, shuffle: None });
         let engine = engine.map_err(|failure| Fault::build(workspace, &failure))?;
-        interruption::arm(engine.interrupt_handle());
+        interruption::arm(engine.interrupt_handle(), console.clone());
         Ok(Builder { workspace, engine, console, started: Instant::now() })
     }
 

@@ -1,15 +1,29 @@
-//! Ctrl-C and `kill`: the first stops the build between stages, the second at once. The store survives either.
+//! Ctrl-C and `kill`: the first stops the build, within a second and with all that is finished kept; the second at once.
+//! The store survives either.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use graph::InterruptHandle;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use crate::exit::Exit;
+use crate::console::Console;
+use crate::exit::{Exit, Fault};
+
+/// How long the stages that run may take to end; after it they are given up.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// How long the writing of finished results may take when stages were given up.
+const WRITING: Duration = Duration::from_millis(300);
 
 /// The build that runs now.
-static RUNNING: Mutex<Option<InterruptHandle>> = Mutex::new(None);
+static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+
+#[derive(Clone)]
+struct Running {
+    handle: InterruptHandle,
+    console: Arc<Console>,
+}
 
 /// Begins to listen. Without a build to stop, a signal ends the process.
 pub(crate) fn watch() {
@@ -20,17 +34,40 @@ pub(crate) fn watch() {
 }
 
 /// Names the build that the next signal stops.
-pub(crate) fn arm(handle: InterruptHandle) {
-    *running() = Some(handle);
+pub(crate) fn arm(handle: InterruptHandle, console: Arc<Console>) {
+    *running() = Some(Running { handle, console });
 }
 
 fn stop() {
-    match running().as_ref().filter(|handle| !handle.is_interrupted()) {
-        Some(handle) => handle.interrupt(),
-        None => std::process::exit(Exit::Interrupted.code().into()),
+    match running().clone().filter(|running| !running.handle.is_interrupted()) {
+        Some(running) => {
+            running.handle.interrupt();
+            std::thread::spawn(move || give_up(&running));
+        }
+        None => exit(),
     }
 }
 
-fn running() -> std::sync::MutexGuard<'static, Option<InterruptHandle>> {
-    RUNNING.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+/// Ends the process unless the build ends it before: a stage may still run for minutes.
+fn give_up(running: &Running) {
+    std::thread::sleep(PATIENCE);
+    let handle = running.handle.clone();
+    let (written, when_written) = std::sync::mpsc::channel();
+    std::thread::spawn(move || written.send(handle.keep_finished()));
+    let kept = match when_written.recv_timeout(WRITING) {
+        Ok(Ok(())) => Ok("a stage still runs and is given up; those that are finished are kept".to_owned()),
+        Ok(Err(failure)) => Err(failure.to_string()),
+        Err(_) => Err("the store takes long to write, the last results are not kept".to_owned()),
+    };
+    let message = kept.unwrap_or_else(|fault| fault);
+    running.console.fault(&Fault { exit: Exit::Interrupted, message: format!("error: interrupted: {message}") });
+    exit()
+}
+
+fn exit() -> ! {
+    std::process::exit(Exit::Interrupted.code().into())
+}
+
+fn running() -> MutexGuard<'static, Option<Running>> {
+    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@ use store::Digest;
 
 use crate::inputs::Revisit;
 use crate::shared::{Shared, lock};
-use crate::{Declared, Failure, InterruptHandle, Label, SourceFile, SourcePath, Target};
+use crate::{Declared, Failure, InterruptHandle, Label, SourceFile, SourcePath, Target, cancellation};
 
 /// The database as queries see it.
 #[salsa::db]
@@ -150,12 +150,13 @@ impl Engine {
     }
 
     fn attempt<T>(&mut self, attempt: &mut impl FnMut(&Engine) -> Result<T, Failure>) -> Result<T, Failure> {
-        let result = attempt(self);
+        let result = cancellation::catch(|| attempt(self)).unwrap_or_else(|_| Err(Failure::interrupted()));
         let flushed = self.shared.flush();
         self.shared.report_store();
         let result = result.and_then(|value| flushed.map(|()| value));
-        // A lost body raises the epoch in `build`; the other passing causes must not be remembered either.
-        if result.as_ref().is_err_and(|failure| failure.may_pass() && !matches!(failure.cause(), crate::Cause::Lost(_))) {
+        // A failure to read or write may pass, so it must not be remembered. A lost body raises the epoch in `build`, and
+        // of a stopped build nothing is remembered that could be forgotten.
+        if result.as_ref().is_err_and(|failure| matches!(failure.cause(), crate::Cause::Disk)) {
             self.raise_epoch();
         }
         result
@@ -191,6 +192,6 @@ impl Engine {
 
     /// Stops builds of this engine from another thread.
     pub fn interrupt_handle(&self) -> InterruptHandle {
-        self.shared.interrupt_handle()
+        InterruptHandle::of(&self.shared)
     }
 }

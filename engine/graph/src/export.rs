@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::io::Write;
-use std::os::unix::fs::PermissionsExt;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::unistd::linkat;
 use store::SourceRead;
 
 use crate::shared::Shared;
@@ -30,9 +33,28 @@ fn restore_one(shared: &Shared, folder: &Utf8Path, export: &Export) -> Result<Ut
 fn write(file: &Utf8Path, bytes: &[u8]) -> std::io::Result<()> {
     let folder = file.parent().unwrap_or(Utf8Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut temporary = tempfile::Builder::new().prefix(".writing-").tempfile_in(folder)?;
-    temporary.write_all(bytes)?;
-    temporary.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
-    temporary.persist(file)?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".writing-");
+    // Not every file system has files without names.
+    write_unnamed(&builder, folder, file, bytes).or_else(|_| {
+        let named = builder.tempfile_in(folder)?;
+        fill(named.as_file(), bytes)?;
+        named.persist(file)?;
+        Ok(())
+    })
+}
+
+/// The file gets its first name when it is whole, so that a killed process leaves nothing half-written behind.
+fn write_unnamed(builder: &tempfile::Builder<'_, '_>, folder: &Utf8Path, file: &Utf8Path, bytes: &[u8]) -> std::io::Result<()> {
+    let unnamed = fs::File::options().write(true).custom_flags(OFlag::O_TMPFILE.bits()).open(folder)?;
+    fill(&unnamed, bytes)?;
+    let opened = format!("/proc/self/fd/{}", unnamed.as_raw_fd());
+    let link = |name: &std::path::Path| Ok(linkat(AT_FDCWD, opened.as_str(), AT_FDCWD, name, AtFlags::AT_SYMLINK_FOLLOW)?);
+    builder.make_in(folder, link)?.persist(file)?;
     Ok(())
+}
+
+fn fill(mut file: &fs::File, bytes: &[u8]) -> std::io::Result<()> {
+    file.write_all(bytes)?;
+    file.set_permissions(fs::Permissions::from_mode(0o644))
 }

@@ -122,11 +122,6 @@ impl Failure {
             Cause::Build | Cause::Disk | Cause::Lost(_) => 1,
         }
     }
-
-    /// Whether the same build may succeed when tried again, so that the failure must not be remembered.
-    pub fn may_pass(&self) -> bool {
-        matches!(self.0.cause, Cause::Disk | Cause::Lost(_) | Cause::Interrupted)
-    }
 }
 
 impl From<StoreFault> for Failure {

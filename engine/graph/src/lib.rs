@@ -26,6 +26,7 @@ mod target_graph;
 mod workspace;
 // Stages.
 mod artifact;
+mod cancellation;
 mod database;
 mod event;
 mod failure;

@@ -3,7 +3,7 @@
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,24 +24,39 @@ pub struct Shared {
     interrupted: Arc<AtomicBool>,
 }
 
-/// Stops a build: stages that have not started do not start.
+/// Stops builds of an engine, from any thread: stages that have not started do not start, and [`Engine::build`] gives
+/// [`Failure::interrupted`] when those that run have ended.
+///
+/// [`Engine::build`]: crate::Engine::build
 #[derive(Clone)]
-pub struct InterruptHandle(Arc<AtomicBool>);
+pub struct InterruptHandle {
+    interrupted: Arc<AtomicBool>,
+    shared: Weak<Shared>,
+}
 
 impl InterruptHandle {
+    pub(crate) fn of(shared: &Arc<Shared>) -> InterruptHandle {
+        InterruptHandle { interrupted: shared.interrupted.clone(), shared: Arc::downgrade(shared) }
+    }
+
     /// Stops the build.
     pub fn interrupt(&self) {
-        self.0.store(true, Ordering::Relaxed);
+        self.interrupted.store(true, Ordering::Relaxed);
     }
 
     /// Lets builds run again.
     pub fn reset(&self) {
-        self.0.store(false, Ordering::Relaxed);
+        self.interrupted.store(false, Ordering::Relaxed);
     }
 
     /// Whether it was interrupted.
     pub fn is_interrupted(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.interrupted.load(Ordering::Relaxed)
+    }
+
+    /// Writes what is finished to the store, for a process that ends without waiting for the stages that run.
+    pub fn keep_finished(&self) -> Result<(), Failure> {
+        self.shared.upgrade().map_or(Ok(()), |shared| shared.flush())
     }
 }
 
@@ -84,11 +99,6 @@ impl Shared {
     /// Digest of every stage's artifact seen by this engine, executed or cached, in order.
     pub fn stage_digests(&self) -> BTreeMap<StageId, Digest> {
         lock(&self.stages).clone()
-    }
-
-    /// Stops builds from another thread.
-    pub fn interrupt_handle(&self) -> InterruptHandle {
-        InterruptHandle(self.interrupted.clone())
     }
 
     /// Whether the user stopped the build.

@@ -84,9 +84,19 @@ pub fn stage<T: Body, F: Facts>(
     compute: impl FnOnce() -> Result<Made<T, F>, Failure>,
 ) -> Result<Artifact<T, F>, Failure> {
     db.visit(spec.caching == Caching::Never);
+    leave_if_interrupted(db);
     let id = spec.id();
     let attempt = Attempt { shared: db.shared(), spec, key: key_of(spec, inputs), inputs, id: &id };
     attempt.run(compute).map_err(|failure| failure.or_at(&id.label, &id.stage))
+}
+
+/// Leaves the query that calls it when the build was stopped. Nothing is remembered of a query that is left, and everything
+/// of those that are finished; [`crate::Engine::build`] and the pieces of waves catch what is thrown here.
+fn leave_if_interrupted(db: &dyn Db) {
+    if db.shared().is_interrupted() {
+        db.cancellation_token().cancel();
+        db.unwind_if_revision_cancelled();
+    }
 }
 
 /// The deep key of a stage.
@@ -114,9 +124,6 @@ const WRITE_AT_ONCE: Duration = Duration::from_millis(20);
 
 impl Attempt<'_> {
     fn run<T: Body, F: Facts>(&self, compute: impl FnOnce() -> Result<Made<T, F>, Failure>) -> Result<Artifact<T, F>, Failure> {
-        if self.shared.is_interrupted() {
-            return Err(Failure::interrupted());
-        }
         if self.spec.caching == Caching::Never {
             return self.execute(compute);
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 use store::KeyBuilder;
 
-use crate::{Db, Engine, Event, Label};
+use crate::{Db, Engine, Event, Label, cancellation};
 
 pub(crate) struct Wave<'a> {
     pub(crate) label: &'a Label,
@@ -26,7 +26,10 @@ pub(crate) fn run<K: Sync>(engine: &Engine, wave: Wave<'_>, pieces: &[K], work: 
             if engine.shared().is_interrupted() {
                 return;
             }
-            work(engine, &pieces[index]);
+            // A stopped piece gives nothing, and nobody asks for it.
+            if cancellation::catch(|| work(engine, &pieces[index])).is_err() {
+                return;
+            }
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             engine.shared().tell(&Event::WaveAdvanced { label: label.clone(), wave: name, done, total });
         });

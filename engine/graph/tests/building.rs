@@ -1,6 +1,6 @@
 //! Stages, targets and the store together: what executes, what does not, and what happens when bodies are lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use graph::{
-    Artifact, Bytes, Db, Declaration, Digest, Engine, EngineOptions, Event, EventSink, Export, Failure, Field, Figure, Label, LoadRequest,
-    Made, Outcome, PackageName, Pattern, Progress, Registry, Rule, RuleData, RuleKind, Shared, SourcePath, SourceReader, StageSpec,
-    TargetReport, WaveFunction, Workspace, data_of, load, read_source, stage,
+    Artifact, Bytes, Db, Declaration, Digest, Engine, EngineOptions, Event, EventSink, Export, Failure, Field, Figure, InterruptHandle,
+    Label, LoadRequest, Made, Outcome, PackageName, Pattern, Progress, Registry, Rule, RuleData, RuleKind, Shared, SourcePath,
+    SourceReader, StageId, StageSpec, TargetReport, WaveFunction, Workspace, data_of, load, read_source, stage,
 };
 use serde::Deserialize;
 use store::Store;
@@ -192,7 +192,23 @@ impl Rule for ReportRule {
 
 /// Remembers events as lines, without times.
 #[derive(Default)]
-struct Lines(Mutex<Vec<String>>);
+struct Lines {
+    lines: Mutex<Vec<String>>,
+    /// Stops the build when so many stages have ended.
+    stop: Mutex<Option<(usize, InterruptHandle)>>,
+}
+
+impl Lines {
+    fn count_down(&self) {
+        let mut stop = self.stop.lock().expect("no panic");
+        if let Some((left, handle)) = &mut *stop {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                handle.interrupt();
+            }
+        }
+    }
+}
 
 impl EventSink for Lines {
     fn event(&self, event: &Event) {
@@ -204,7 +220,10 @@ impl EventSink for Lines {
             Event::Store(report) => format!("store: {}", report.to_string().split(' ').nth(2).unwrap_or_default()),
             _ => return,
         };
-        self.0.lock().expect("no panic").push(line);
+        if line.starts_with("Executed") {
+            self.count_down();
+        }
+        self.lines.lock().expect("no panic").push(line);
     }
 }
 
@@ -280,7 +299,7 @@ impl Session<'_> {
     }
 
     fn events(&self) -> Vec<String> {
-        std::mem::take(&mut *self.sink.0.lock().expect("no panic"))
+        std::mem::take(&mut *self.sink.lines.lock().expect("no panic"))
     }
 }
 
@@ -552,6 +571,34 @@ fn interrupted_build_starts_no_stage_and_goes_on_later() {
     assert!(session.engine.shared().take_executed().is_empty());
     handle.reset();
     assert_eq!(session.executed(), ALL);
+}
+
+#[test]
+fn build_stopped_behind_any_stage_keeps_the_finished_ones_in_memory_and_in_the_store() {
+    let all: BTreeSet<String> = ALL.split(' ').map(str::to_owned).collect();
+    for (stage, same_process) in (1..all.len()).flat_map(|stage| [(stage, true), (stage, false)]) {
+        let fixture = Fixture::new();
+        let mut session = fixture.session();
+        let handle = session.engine.interrupt_handle();
+        *session.sink.stop.lock().expect("no panic") = Some((stage, handle.clone()));
+        assert_eq!(session.build("//words:check").expect_err("stopped").exit_code(), 130);
+        *session.sink.stop.lock().expect("no panic") = None;
+        let names = |executed: BTreeSet<StageId>| -> BTreeSet<String> {
+            executed.iter().map(|id| format!("{}{}", id.label.name(), id.stage)).collect()
+        };
+        let finished = names(session.engine.shared().take_executed());
+        assert!(finished.len() >= stage && finished.len() < all.len(), "{finished:?}");
+        session.events();
+        if same_process {
+            handle.reset();
+        } else {
+            session = fixture.session();
+        }
+        let later: BTreeSet<String> = session.executed().split(' ').map(str::to_owned).collect();
+        assert_eq!(later, all.difference(&finished).cloned().collect(), "stopped after {stage} stages");
+        let found = session.events().iter().filter(|event| event.starts_with("Cached")).count();
+        assert!(!same_process || found == 0, "{found} finished stages were looked up again in the same process");
+    }
 }
 
 #[test]
