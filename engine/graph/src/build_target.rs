@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use camino::Utf8PathBuf;
 use store::{Digest, KeyBuilder, RecordKind};
 
-use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, SourcePath, TargetRecord, Workspace, export};
+use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, SourcePath, StageEntry, TargetRecord, Workspace, export};
 
 /// What became of one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,10 +116,10 @@ impl Engine {
         let built = self.build(|engine| {
             let outcome = run_rule(engine, target)?;
             let recorded = outcome.recorded;
-            let record = record_of(engine, label, outcome);
+            let record = record_of(engine, target, outcome);
             let exports = export::restore(engine.shared(), &folder, &record.exports)?;
             if recorded {
-                engine.shared().add_record(RecordKind::Target, key, &record)?;
+                engine.shared().add_record(RecordKind::Target, key, &record, record.references())?;
             }
             Ok((record, exports))
         });
@@ -138,9 +138,13 @@ fn run_rule(engine: &Engine, target: &LoadedTarget) -> Result<Outcome, Failure> 
     target.rule().finish(engine, target.label())
 }
 
-fn record_of(engine: &Engine, label: &Label, outcome: Outcome) -> TargetRecord {
-    let digests = engine.shared().stage_digests();
-    let stages = digests.into_iter().filter(|(id, _)| id.label == *label).map(|(id, digest)| (id.stage, digest));
+fn record_of(engine: &Engine, target: &LoadedTarget, outcome: Outcome) -> TargetRecord {
+    let mut notes = target.rule().stages(engine, target.label());
+    notes.retain(|note| note.id.label == *target.label());
+    notes.sort_unstable();
+    // A stage is noted by each query that calls it.
+    notes.dedup_by(|a, b| a.id == b.id);
+    let stages = notes.into_iter().map(|note| StageEntry { name: note.id.stage, key: note.key, digest: note.digest });
     TargetRecord { success: outcome.success, lines: outcome.lines, data: outcome.data, exports: outcome.exports, stages: stages.collect() }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use store::Digest;
+use store::{Digest, KeyBuilder, RecordKind, References};
 
 use crate::stage::load;
 use crate::{Artifact, Bytes, Db, Engine, Failure, StageName};
@@ -75,8 +75,43 @@ pub struct TargetRecord {
     pub data: Vec<u8>,
     /// See [`Outcome::exports`].
     pub exports: Vec<Export>,
-    /// The stages that ran or were found for the target, with their artifacts; what `show`, `why` and gc read.
-    pub stages: Vec<(StageName, Digest)>,
+    /// The stages of the target, in order; what `show`, `why` and gc read.
+    pub stages: Vec<StageEntry>,
+}
+
+/// One stage of a target.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageEntry {
+    /// Which.
+    pub name: StageName,
+    /// Its deep key; its record lies under it.
+    pub key: Digest,
+    /// Digest of its artifact.
+    pub digest: Digest,
+}
+
+impl TargetRecord {
+    /// What users of the target see of it: everything but the stages.
+    pub fn outcome_digest(&self) -> Digest {
+        let mut key = KeyBuilder::new("outcome");
+        key.number(self.success.into()).number(self.lines.len() as u64);
+        self.lines.iter().for_each(|line| {
+            key.text(line);
+        });
+        key.bytes(&self.data);
+        for export in &self.exports {
+            key.text(&export.path).digest(&export.content);
+        }
+        key.finish()
+    }
+
+    /// The blobs of the exports and the records of the stages.
+    pub(crate) fn references(&self) -> References {
+        References {
+            blobs: self.exports.iter().map(|export| export.blob).collect(),
+            records: self.stages.iter().map(|stage| (RecordKind::Action, stage.key)).collect(),
+        }
+    }
 }
 
 impl Serialize for StageName {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::Digest;
 
-use crate::{Declaration, Engine, Failure, Label, Outcome, RuleData};
+use crate::{Declaration, Engine, Failure, Label, Outcome, RuleData, StageNote};
 
 /// One field of a rule, for messages and documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,11 @@ pub trait Rule: Send + Sync {
     /// What to run before [`Rule::finish`], one after another; see [`WaveFunction`].
     fn waves(&self) -> &'static [WaveFunction] {
         &[]
+    }
+
+    /// The stages that the target is made of, its dependencies' too: what [`StageNote`] says of the last query.
+    fn stages(&self, _engine: &Engine, _label: &Label) -> Vec<StageNote> {
+        Vec::new()
     }
 
     /// Collects the target's outcome from queries, which the waves have answered already.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use store::{Batch, BlobMiss, Digest, RecordKind, Store, StoreFault};
+use store::{Batch, BlobMiss, Digest, RecordKind, References, Store, StoreFault};
 
 use crate::{Event, EventSink, Failure, SourceReader, StageId};
 
@@ -129,8 +129,14 @@ impl Shared {
         lock(&self.writing.slots).open.blob_with_digest(digest, bytes);
     }
 
-    pub(crate) fn add_record<T: Serialize>(&self, kind: RecordKind, key: Digest, value: &T) -> Result<(), StoreFault> {
-        lock(&self.writing.slots).open.record(kind, key, value)
+    pub(crate) fn add_record<T: Serialize>(
+        &self,
+        kind: RecordKind,
+        key: Digest,
+        value: &T,
+        references: References,
+    ) -> Result<(), StoreFault> {
+        lock(&self.writing.slots).open.record(kind, key, value, references)
     }
 
     /// Whether so much waits to be written that it should be now.

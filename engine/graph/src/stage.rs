@@ -4,8 +4,9 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use salsa::Accumulator;
 use serde::{Deserialize, Serialize};
-use store::{BlobMiss, Digest, KeyBuilder, KeyLock, RecordKind, StoreFault, StoreReport};
+use store::{BlobMiss, Digest, KeyBuilder, KeyLock, RecordKind, References, StoreFault, StoreReport};
 
 use crate::shared::Shared;
 use crate::{Artifact, Body, Cause, Db, Event, Facts, Failure, Figure, Label, Made, Progress, SourceFile, StageEvent, StageId, StageName};
@@ -86,8 +87,25 @@ pub fn stage<T: Body, F: Facts>(
     db.visit(spec.caching == Caching::Never);
     leave_if_interrupted(db);
     let id = spec.id();
-    let attempt = Attempt { shared: db.shared(), spec, key: key_of(spec, inputs), inputs, id: &id };
-    attempt.run(compute).map_err(|failure| failure.or_at(&id.label, &id.stage))
+    let key = key_of(spec, inputs);
+    let attempt = Attempt { shared: db.shared(), spec, key, inputs, id: &id };
+    let artifact = attempt.run(compute).map_err(|failure| failure.or_at(&id.label, &id.stage))?;
+    StageNote { id, key, digest: artifact.digest() }.accumulate(db);
+    Ok(artifact)
+}
+
+/// What a stage gave. Salsa keeps one with every query that called [`stage`], so `QUERY::accumulated::<StageNote>` of a
+/// target's last query are the stages that the target is made of now, whether they executed, were found in the store or
+/// were kept in memory.
+#[salsa::accumulator]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StageNote {
+    /// Which stage, for which target.
+    pub id: StageId,
+    /// Its deep key.
+    pub key: Digest,
+    /// Digest of its artifact.
+    pub digest: Digest,
 }
 
 /// Leaves the query that calls it when the build was stopped. Nothing is remembered of a query that is left, and everything
@@ -185,7 +203,7 @@ impl Attempt<'_> {
             elapsed_ms: milliseconds(elapsed),
         };
         if self.spec.caching == Caching::Recorded {
-            self.shared.add_record(RecordKind::Action, self.key, &record)?;
+            self.shared.add_record(RecordKind::Action, self.key, &record, References::blobs([digest]))?;
         }
         if elapsed > WRITE_AT_ONCE || self.shared.has_much_to_write() {
             self.shared.flush()?;

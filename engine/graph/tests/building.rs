@@ -10,10 +10,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use graph::{
     Artifact, Bytes, Db, Declaration, Digest, Engine, EngineOptions, Event, EventSink, Export, Failure, Field, Figure, InterruptHandle,
     Label, LoadRequest, Made, Outcome, PackageName, Pattern, Progress, Registry, Rule, RuleData, RuleKind, Shared, SourcePath,
-    SourceReader, StageId, StageSpec, TargetReport, WaveFunction, Workspace, data_of, load, read_source, stage,
+    SourceReader, StageId, StageNote, StageSpec, TargetReport, WaveFunction, Workspace, data_of, load, read_source, stage,
 };
 use serde::Deserialize;
-use store::Store;
+use store::{RecordKind, Store};
 
 /// A text whose words are counted and whose lines are joined in upper case.
 #[derive(Debug, PartialEq, Deserialize)]
@@ -148,6 +148,10 @@ impl Rule for TextRule {
         }]
     }
 
+    fn stages(&self, engine: &Engine, label: &Label) -> Vec<StageNote> {
+        joined::accumulated::<StageNote>(engine, TextKey::new(engine, label.clone())).into_iter().cloned().collect()
+    }
+
     fn finish(&self, engine: &Engine, label: &Label) -> Result<Outcome, Failure> {
         let joined = joined(engine, TextKey::new(engine, label.clone()))?;
         let exports = vec![Export::of_artifact(engine, "upper.txt", &joined)?, Export::of_bytes(engine, "note", *b"x")];
@@ -181,6 +185,10 @@ impl Rule for ReportRule {
 
     fn kind(&self) -> RuleKind {
         RuleKind::Run
+    }
+
+    fn stages(&self, engine: &Engine, label: &Label) -> Vec<StageNote> {
+        verdict::accumulated::<StageNote>(engine, TextKey::new(engine, label.clone())).into_iter().cloned().collect()
     }
 
     fn finish(&self, engine: &Engine, label: &Label) -> Result<Outcome, Failure> {
@@ -336,6 +344,27 @@ fn second_build_executes_nothing_in_this_process_and_in_another() {
     let reports = second.build("//words:check").expect("builds");
     assert!(reports.iter().all(|report| report.cached));
     assert_eq!(reports[1].lines, ["pass=true"]);
+}
+
+/// The stages in the record of the poem.
+fn recorded_stages(session: &mut Session<'_>) -> Vec<String> {
+    let reports = session.build("//words:poem").expect("builds");
+    let record = session.engine.shared().store().record::<graph::TargetRecord>(RecordKind::Target, &reports[0].shallow_key);
+    record.expect("read").expect("recorded").stages.iter().map(|stage| stage.name.to_string()).collect()
+}
+
+#[test]
+fn record_lists_the_stages_of_now_and_not_those_of_before() {
+    let fixture = Fixture::new();
+    let mut session = fixture.session();
+    session.executed();
+    fixture.write("words/poem.txt", "one\n");
+    let expected = ["[joined]", "[line/0]", "[lines]", "[upper/0]"];
+    assert_eq!(recorded_stages(&mut session), expected);
+    // In another process all of them come from the store.
+    let key = session.build("//words:poem").expect("builds")[0].shallow_key;
+    session.engine.shared().store().remove_record(RecordKind::Target, &key).expect("removed");
+    assert_eq!(recorded_stages(&mut fixture.session()), expected);
 }
 
 /// What `edit` makes execute, in the same process and, on a copy, in a new one.
@@ -573,6 +602,21 @@ fn interrupted_build_starts_no_stage_and_goes_on_later() {
     assert_eq!(session.executed(), ALL);
 }
 
+static FLAKY_FAILS: AtomicBool = AtomicBool::new(true);
+static FLAKY_RUNS: AtomicUsize = AtomicUsize::new(0);
+
+/// Fails the first time, as a full disk does.
+#[salsa::tracked(returns(clone))]
+fn flaky<'db>(db: &'db dyn Db, key: TextKey<'db>) -> Result<Artifact<u32>, Failure> {
+    stage(db, &spec("flaky", key.label(db)), &[], || {
+        FLAKY_RUNS.fetch_add(1, Ordering::Relaxed);
+        if FLAKY_FAILS.swap(false, Ordering::Relaxed) {
+            return Err(Failure::new(graph::Cause::Disk, "no space left on device"));
+        }
+        Ok(Made::new(1))
+    })
+}
+
 #[test]
 fn build_stopped_behind_any_stage_keeps_the_finished_ones_in_memory_and_in_the_store() {
     let all: BTreeSet<String> = ALL.split(' ').map(str::to_owned).collect();
@@ -605,21 +649,11 @@ fn build_stopped_behind_any_stage_keeps_the_finished_ones_in_memory_and_in_the_s
 fn passing_disk_failure_is_not_remembered() {
     let fixture = Fixture::new();
     let mut session = fixture.session();
-    let fails = AtomicBool::new(true);
-    let runs = AtomicUsize::new(0);
-    for expected in [false, true] {
-        let built = session.engine.build(|engine| {
-            stage::<u32, ()>(engine, &spec("flaky", &named("//a:b")), &[], || {
-                runs.fetch_add(1, Ordering::Relaxed);
-                if fails.swap(false, Ordering::Relaxed) {
-                    return Err(Failure::new(graph::Cause::Disk, "no space left on device"));
-                }
-                Ok(Made::new(1))
-            })
-        });
+    for expected in [false, true, true] {
+        let built = session.engine.build(|engine| flaky(engine, TextKey::new(engine, named("//a:b"))));
         assert_eq!(built.is_ok(), expected);
     }
-    assert_eq!(runs.load(Ordering::Relaxed), 2);
+    assert_eq!(FLAKY_RUNS.load(Ordering::Relaxed), 2);
 }
 
 #[test]

@@ -24,6 +24,6 @@ mod store_directory;
 pub use digest::{Digest, DigestFault, KeyBuilder};
 pub use fault::{BlobMiss, StoreFault};
 pub use key_lock::KeyLock;
-pub use records::{RecordKind, RunEntry};
+pub use records::{RecordKind, References, RunEntry};
 pub use stat_cache::{FileStamp, SourceRead};
 pub use store_directory::{Batch, Store, StoreReport};

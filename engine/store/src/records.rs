@@ -22,14 +22,48 @@ pub enum RecordKind {
     Action,
     /// What a target gave, by its shallow key.
     Target,
+    /// What a target was made from, by its shallow key.
+    Inputs,
+    /// The loaded graph of one request and everything a build without changes looks at, by the request's key.
+    Graph,
 }
 
 impl RecordKind {
-    fn number(self) -> i64 {
+    /// All families.
+    pub const ALL: [RecordKind; 4] = [RecordKind::Action, RecordKind::Target, RecordKind::Inputs, RecordKind::Graph];
+
+    pub(crate) fn number(self) -> u8 {
         match self {
             RecordKind::Action => 1,
             RecordKind::Target => 2,
+            RecordKind::Inputs => 3,
+            RecordKind::Graph => 4,
         }
+    }
+
+    pub(crate) fn of_number(number: u8) -> Option<RecordKind> {
+        RecordKind::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+/// What a record needs to be of use; what is referred to is kept as long as the record is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    /// Blobs, stored before the record.
+    pub blobs: Vec<Digest>,
+    /// Other records.
+    pub records: Vec<(RecordKind, Digest)>,
+}
+
+impl References {
+    /// Needs nothing.
+    pub fn none() -> References {
+        References::default()
+    }
+
+    /// Needs these blobs.
+    pub fn blobs(blobs: impl IntoIterator<Item = Digest>) -> References {
+        References { blobs: blobs.into_iter().collect(), records: Vec::new() }
     }
 }
 
@@ -40,6 +74,14 @@ pub struct RunEntry {
     pub number: i64,
     /// What the run's writer stored.
     pub value: Vec<u8>,
+}
+
+/// A record on its way into the database.
+pub(crate) struct NewRecord<'a> {
+    pub(crate) kind: RecordKind,
+    pub(crate) key: Digest,
+    pub(crate) value: &'a [u8],
+    pub(crate) references: &'a References,
 }
 
 /// Where a blob kept inside the database or a pack lies.
@@ -60,8 +102,10 @@ pub(crate) struct PackedRow {
 pub(crate) struct Additions<'a> {
     pub(crate) inline: Vec<(Digest, &'a [u8])>,
     pub(crate) packed: Vec<(Digest, Vec<PackedRow>)>,
-    pub(crate) records: Vec<(RecordKind, Digest, &'a [u8])>,
+    pub(crate) records: Vec<NewRecord<'a>>,
     pub(crate) stats: Vec<StatEntry>,
+    /// Now, in milliseconds since 1970.
+    pub(crate) written_ms: i64,
 }
 
 pub(crate) struct Records {
@@ -71,16 +115,21 @@ pub(crate) struct Records {
     set_aside: Mutex<Vec<Utf8PathBuf>>,
 }
 
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
+/// `written` is in milliseconds since 1970; `refers` and `used` are lists of 33 bytes each: a record's family, or 0 for a
+/// blob, and the digest.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
-    CREATE TABLE IF NOT EXISTS record (kind INTEGER, key BLOB, value BLOB, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS record (kind INTEGER, key BLOB, value BLOB, refers BLOB, written INTEGER, PRIMARY KEY (kind, key))
+        WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS small_blob (digest BLOB PRIMARY KEY, bytes BLOB);
     CREATE TABLE IF NOT EXISTS packed_blob (digest BLOB PRIMARY KEY, pack BLOB, offset INTEGER, length INTEGER) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS stat (path TEXT PRIMARY KEY, entry BLOB) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS run (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB);
-    PRAGMA user_version = 1;
+    CREATE TABLE IF NOT EXISTS run (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, used BLOB, written INTEGER);
+    PRAGMA user_version = 2;
 ";
+/// Tables of version 1 had no references: what they hold is made again.
+const DROP_OLD: &str = "DROP TABLE IF EXISTS record; DROP TABLE IF EXISTS run;";
 
 impl Records {
     pub(crate) fn open(path: &Utf8Path, locks: &Utf8Path) -> Result<Records, StoreFault> {
@@ -107,6 +156,15 @@ impl Records {
             connection
                 .prepare_cached("SELECT value FROM record WHERE kind = ?1 AND key = ?2")?
                 .query_row(params![kind.number(), key.as_bytes()], |row| row.get(0))
+                .optional()
+        })
+    }
+
+    pub(crate) fn references(&self, kind: RecordKind, key: &Digest) -> Result<Option<References>, StoreFault> {
+        self.with("read a record", |connection| {
+            connection
+                .prepare_cached("SELECT refers FROM record WHERE kind = ?1 AND key = ?2")?
+                .query_row(params![kind.number(), key.as_bytes()], |row| Ok(decode_references(row.get_ref(0)?.as_blob()?)))
                 .optional()
         })
     }
@@ -178,9 +236,12 @@ impl Records {
         })
     }
 
-    pub(crate) fn add_run(&self, value: &[u8]) -> Result<i64, StoreFault> {
+    pub(crate) fn add_run(&self, value: &[u8], used: &[(RecordKind, Digest)], written_ms: i64) -> Result<i64, StoreFault> {
+        let used = encode_references(&References { blobs: Vec::new(), records: used.to_vec() });
         self.with("write a run record", |connection| {
-            connection.execute("INSERT INTO run (value) VALUES (?1)", params![value])?;
+            connection
+                .prepare_cached("INSERT INTO run (value, used, written) VALUES (?1, ?2, ?3)")?
+                .execute(params![value, used, written_ms])?;
             Ok(connection.last_insert_rowid())
         })
     }
@@ -228,12 +289,16 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
                 .execute(params![row.digest.as_bytes(), pack.as_bytes(), row.offset as i64, row.length as i64])?;
         }
     }
-    for (kind, key, value) in &additions.records {
-        connection.prepare_cached("INSERT OR REPLACE INTO record (kind, key, value) VALUES (?1, ?2, ?3)")?.execute(params![
-            kind.number(),
-            key.as_bytes(),
-            value
-        ])?;
+    for record in &additions.records {
+        connection
+            .prepare_cached("INSERT OR REPLACE INTO record (kind, key, value, refers, written) VALUES (?1, ?2, ?3, ?4, ?5)")?
+            .execute(params![
+                record.kind.number(),
+                record.key.as_bytes(),
+                record.value,
+                encode_references(record.references),
+                additions.written_ms
+            ])?;
     }
     for (path, entry) in stats {
         connection.prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?.execute(params![path, entry])?;
@@ -257,6 +322,11 @@ fn connect(path: &Utf8Path, locks: &Utf8Path) -> rusqlite::Result<Connection> {
 
 fn create(path: &Utf8Path) -> rusqlite::Result<Connection> {
     let connection = open_file(path)?;
+    // Another process may have created it while this one waited.
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if version != 0 && version < SCHEMA_VERSION {
+        connection.execute_batch(DROP_OLD)?;
+    }
     connection.execute_batch(SCHEMA)?;
     Ok(connection)
 }
@@ -296,6 +366,32 @@ fn move_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StoreFault> {
 
 fn fault(operation: &'static str, path: &Utf8Path, error: &rusqlite::Error) -> StoreFault {
     StoreFault::Records { operation, path: path.to_owned(), message: error.to_string() }
+}
+
+/// See [`SCHEMA`].
+fn encode_references(references: &References) -> Vec<u8> {
+    let blobs = references.blobs.iter().map(|digest| (0, digest));
+    let records = references.records.iter().map(|(kind, digest)| (kind.number(), digest));
+    let mut bytes = Vec::with_capacity(33 * (references.blobs.len() + references.records.len()));
+    for (family, digest) in blobs.chain(records) {
+        bytes.push(family);
+        bytes.extend_from_slice(digest.as_bytes());
+    }
+    bytes
+}
+
+/// The references in `bytes`; what cannot be read is left out.
+pub(crate) fn decode_references(bytes: &[u8]) -> References {
+    let mut references = References::default();
+    for entry in bytes.as_chunks::<33>().0 {
+        let [family, digest @ ..] = *entry;
+        match (family, RecordKind::of_number(family)) {
+            (0, _) => references.blobs.push(Digest::from_bytes(digest)),
+            (_, Some(kind)) => references.records.push((kind, Digest::from_bytes(digest))),
+            (_, None) => {}
+        }
+    }
+    references
 }
 
 /// A panic of another thread leaves no half-made state behind these locks, so poisoning is ignored.

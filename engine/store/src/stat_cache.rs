@@ -108,6 +108,11 @@ fn hash_file(path: &Utf8Path) -> Result<Digest, StoreFault> {
     Ok(Digest::from_bytes(*hasher.finalize().as_bytes()))
 }
 
+/// Now, in milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
+    i64::try_from(now_ns() / 1_000_000).unwrap_or(i64::MAX)
+}
+
 fn now_ns() -> i128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
 }

@@ -7,9 +7,11 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::records::{self, Additions, PackedRow, Records, SmallBlob, lock};
+use crate::records::{self, Additions, NewRecord, PackedRow, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry, StatRow};
-use crate::{BlobMiss, Digest, FileStamp, KeyBuilder, KeyLock, RecordKind, RunEntry, SourceRead, StoreFault, blob_file, key_lock};
+use crate::{
+    BlobMiss, Digest, FileStamp, KeyBuilder, KeyLock, RecordKind, References, RunEntry, SourceRead, StoreFault, blob_file, key_lock,
+};
 
 /// The text of the version file. A change of the directory's format changes it.
 const VERSION: &str = "ipubuild store 1\n";
@@ -60,7 +62,7 @@ impl std::fmt::Display for StoreReport {
 #[derive(Clone, Default)]
 pub struct Batch {
     blobs: BTreeMap<Digest, Arc<[u8]>>,
-    records: BTreeMap<(RecordKind, Digest), Vec<u8>>,
+    records: BTreeMap<(RecordKind, Digest), (Vec<u8>, References)>,
     bytes: usize,
 }
 
@@ -78,9 +80,9 @@ impl Batch {
         self.blobs.insert(digest, bytes);
     }
 
-    /// Adds a record.
-    pub fn record<T: Serialize>(&mut self, kind: RecordKind, key: Digest, value: &T) -> Result<(), StoreFault> {
-        self.records.insert((kind, key), records::encode(value)?);
+    /// Adds a record, which needs `references`.
+    pub fn record<T: Serialize>(&mut self, kind: RecordKind, key: Digest, value: &T, references: References) -> Result<(), StoreFault> {
+        self.records.insert((kind, key), (records::encode(value)?, references));
         Ok(())
     }
 
@@ -91,7 +93,7 @@ impl Batch {
 
     /// A record in this batch.
     pub fn find_record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
-        self.records.get(&(kind, *key)).and_then(|bytes| records::decode(bytes))
+        self.records.get(&(kind, *key)).and_then(|(bytes, _)| records::decode(bytes))
     }
 
     /// Forgets a record; whether it was there.
@@ -147,14 +149,19 @@ impl Store {
 
     /// Writes `batch`: blobs, then records. A process killed in between leaves blobs that nothing names.
     pub fn commit(&self, batch: &Batch) -> Result<(), StoreFault> {
-        let mut additions = Additions::default();
+        let mut additions = Additions { written_ms: stat_cache::now_ms(), ..Additions::default() };
         let small = self.write_large(batch)?;
         if small.len() >= PACK_BLOBS {
             additions.packed.push(self.write_pack(&small)?);
         } else {
             additions.inline.extend(small);
         }
-        additions.records.extend(batch.records.iter().map(|((kind, key), value)| (*kind, *key, &value[..])));
+        additions.records.extend(batch.records.iter().map(|((kind, key), (value, references))| NewRecord {
+            kind: *kind,
+            key: *key,
+            value,
+            references,
+        }));
         let stats = std::mem::take(&mut *lock(&self.stats));
         additions.stats.extend(stats.into_iter().map(|(path, row)| StatEntry { path, row }));
         let nothing =
@@ -186,10 +193,15 @@ impl Store {
         Ok(value)
     }
 
-    /// Stores one record; the blobs it names must be stored before.
-    pub fn put_record<T: Serialize>(&self, kind: RecordKind, key: Digest, value: &T) -> Result<(), StoreFault> {
+    /// What the record under `key` needs, `None` when there is no such record.
+    pub fn references(&self, kind: RecordKind, key: &Digest) -> Result<Option<References>, StoreFault> {
+        self.records.references(kind, key)
+    }
+
+    /// Stores one record; the blobs it needs must be stored before.
+    pub fn put_record<T: Serialize>(&self, kind: RecordKind, key: Digest, value: &T, references: References) -> Result<(), StoreFault> {
         let mut batch = Batch::default();
-        batch.record(kind, key, value)?;
+        batch.record(kind, key, value, references)?;
         self.commit(&batch)
     }
 
@@ -198,9 +210,10 @@ impl Store {
         self.records.remove(kind, key)
     }
 
-    /// Adds a run record and returns its number.
-    pub fn add_run(&self, value: &[u8]) -> Result<i64, StoreFault> {
-        self.records.add_run(value)
+    /// Adds a run record and returns its number. `used` are the records that the run read or wrote, without those that
+    /// these refer to.
+    pub fn add_run(&self, value: &[u8], used: &[(RecordKind, Digest)]) -> Result<i64, StoreFault> {
+        self.records.add_run(value, used, stat_cache::now_ms())
     }
 
     /// The newest `limit` runs, newest first.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use store::{Batch, BlobMiss, Digest, KeyBuilder, RecordKind, SourceRead, Store, StoreFault, StoreReport};
+use store::{Batch, BlobMiss, Digest, KeyBuilder, RecordKind, References, SourceRead, Store, StoreFault, StoreReport};
 
 const LARGE: usize = 100_000;
 
@@ -130,7 +130,7 @@ fn walk_files(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
 fn records_of_two_kinds_do_not_meet_and_survive_reopening() {
     let fixture = Fixture::new();
     let key = Digest::of(b"key");
-    fixture.open().put_record(RecordKind::Action, key, &("schedule", 12_u32)).expect("stored");
+    fixture.open().put_record(RecordKind::Action, key, &("schedule", 12_u32), References::none()).expect("stored");
     let store = fixture.open();
     assert_eq!(store.record(RecordKind::Action, &key), Ok(Some(("schedule".to_owned(), 12_u32))));
     assert_eq!(store.record::<(String, u32)>(RecordKind::Target, &key), Ok(None));
@@ -143,7 +143,7 @@ fn record_of_another_type_is_a_reported_miss() {
     let fixture = Fixture::new();
     let store = fixture.open();
     let key = Digest::of(b"key");
-    store.put_record(RecordKind::Action, key, &300_u32).expect("stored");
+    store.put_record(RecordKind::Action, key, &300_u32, References::none()).expect("stored");
     assert_eq!(store.record::<String>(RecordKind::Action, &key), Ok(None));
     assert_eq!(store.take_reports(), [StoreReport::Record { kind: RecordKind::Action, key }]);
 }
@@ -153,7 +153,7 @@ fn damaged_database_is_set_aside_and_the_store_works_on() {
     let fixture = Fixture::new();
     let key = Digest::of(b"key");
     let large = fixture.open().put_blob(&vec![7; LARGE]).expect("stored");
-    fixture.open().put_record(RecordKind::Action, key, &1_u32).expect("stored");
+    fixture.open().put_record(RecordKind::Action, key, &1_u32, References::none()).expect("stored");
     let database = fixture.root.join("records.sqlite");
     fs::write(&database, vec![b'x'; 8192]).expect("damaged");
     // The log alone would repair the file.
@@ -162,7 +162,7 @@ fn damaged_database_is_set_aside_and_the_store_works_on() {
     let aside = Utf8PathBuf::from(format!("{database}.damaged-1"));
     assert_eq!(store.take_reports(), [StoreReport::RecordsSetAside(aside)]);
     assert_eq!(store.record::<u32>(RecordKind::Action, &key), Ok(None));
-    store.put_record(RecordKind::Action, key, &2_u32).expect("stored");
+    store.put_record(RecordKind::Action, key, &2_u32, References::none()).expect("stored");
     assert_eq!(store.record(RecordKind::Action, &key), Ok(Some(2_u32)));
     assert_eq!(store.blob(&large), Ok(vec![7; LARGE]));
 }
@@ -207,7 +207,7 @@ fn two_handles_write_the_same_and_other_things_at_once() {
                     batch.blob(Arc::from(format!("shared {round}").into_bytes()));
                     let own = batch.blob(Arc::from(vec![writer as u8; LARGE + round as usize]));
                     let key = Digest::of(format!("{writer} {round}").as_bytes());
-                    batch.record(RecordKind::Action, key, &own).expect("encodes");
+                    batch.record(RecordKind::Action, key, &own, References::none()).expect("encodes");
                     store.commit(&batch).expect("stored");
                 }
             });
@@ -233,7 +233,7 @@ fn child_that_writes_until_it_is_killed() {
     for number in 0..1_000_000_u64 {
         let mut batch = Batch::default();
         let digests: Vec<Digest> = (0..20).map(|blob| batch.blob(Arc::from(vec![blob; 1000 + number as usize * 100]))).collect();
-        batch.record(RecordKind::Action, Digest::of(&number.to_le_bytes()), &digests).expect("encodes");
+        batch.record(RecordKind::Action, Digest::of(&number.to_le_bytes()), &digests, References::none()).expect("encodes");
         store.commit(&batch).expect("stored");
     }
 }
@@ -319,8 +319,8 @@ fn file_with_a_time_in_the_future_is_always_read() {
 fn runs_are_numbered_and_listed_newest_first() {
     let fixture = Fixture::new();
     let store = fixture.open();
-    assert_eq!(store.add_run(b"first"), Ok(1));
-    assert_eq!(store.add_run(b"second"), Ok(2));
+    assert_eq!(store.add_run(b"first", &[]), Ok(1));
+    assert_eq!(store.add_run(b"second", &[]), Ok(2));
     let values: Vec<Vec<u8>> = store.runs(10).expect("read").into_iter().map(|run| run.value).collect();
     assert_eq!(values, [b"second".to_vec(), b"first".to_vec()]);
 }
@@ -350,4 +350,32 @@ proptest::proptest! {
             proptest::prop_assert_eq!(parsed.to_string(), text.to_lowercase());
         }
     }
+}
+
+#[test]
+fn references_of_a_record_are_kept_with_it() {
+    let fixture = Fixture::new();
+    let store = fixture.open();
+    let (blob, action) = (store.put_blob(b"body").expect("stored"), Digest::of(b"action"));
+    let references = References { blobs: vec![blob], records: vec![(RecordKind::Action, action)] };
+    store.put_record(RecordKind::Target, Digest::of(b"target"), &1_u32, references.clone()).expect("stored");
+    assert_eq!(store.references(RecordKind::Target, &Digest::of(b"target")), Ok(Some(references)));
+    assert_eq!(store.references(RecordKind::Action, &Digest::of(b"target")), Ok(None));
+}
+
+#[test]
+fn records_of_the_first_format_are_dropped_and_blobs_are_kept() {
+    let fixture = Fixture::new();
+    let blob = fixture.open().put_blob(b"body").expect("stored");
+    let database = rusqlite::Connection::open(fixture.root.join("records.sqlite")).expect("opens");
+    let old = "DROP TABLE record; DROP TABLE run; PRAGMA user_version = 1;
+        CREATE TABLE record (kind INTEGER, key BLOB, value BLOB, PRIMARY KEY (kind, key)) WITHOUT ROWID;
+        CREATE TABLE run (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB);
+        INSERT INTO record VALUES (1, x'00', x'00'); INSERT INTO run (value) VALUES (x'00');";
+    database.execute_batch(old).expect("an old database");
+    drop(database);
+    let store = fixture.open();
+    assert_eq!(store.blob(&blob), Ok(b"body".to_vec()));
+    assert_eq!(store.runs(10), Ok(Vec::new()));
+    store.put_record(RecordKind::Action, Digest::of(b"key"), &1_u32, References::none()).expect("stored");
 }

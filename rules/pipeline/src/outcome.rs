@@ -1,6 +1,6 @@
 //! What targets give: exported files and lines for standard output.
 
-use graph::{Db, Engine, Export, Failure, Label, Outcome, PackageName, data_of, load};
+use graph::{Db, Engine, Export, Failure, Label, Outcome, PackageName, StageNote, data_of, load};
 
 use crate::rule::Run;
 use crate::stage::package::package;
@@ -15,6 +15,16 @@ const PACKAGE: &str = "model.ipuexe";
 pub(crate) fn program(engine: &Engine, label: &Label) -> Result<Outcome, Failure> {
     let package = package(engine, engine.target(label))?;
     Ok(Outcome { exports: vec![Export::of_artifact(engine, PACKAGE, &package)?], ..Outcome::default() })
+}
+
+/// The stages of a `program`.
+pub(crate) fn program_stages(engine: &Engine, label: &Label) -> Vec<StageNote> {
+    package::accumulated::<StageNote>(engine, engine.target(label)).into_iter().cloned().collect()
+}
+
+/// The stages of a `run`.
+pub(crate) fn run_stages(engine: &Engine, label: &Label) -> Vec<StageNote> {
+    verdict::accumulated::<StageNote>(engine, engine.target(label)).into_iter().cloned().collect()
 }
 
 /// A `run` gives its verdict, a report and the tensors it read.

@@ -65,6 +65,10 @@ impl Rule for ProgramRule {
         crate::waves::PROGRAM
     }
 
+    fn stages(&self, engine: &graph::Engine, label: &Label) -> Vec<graph::StageNote> {
+        crate::outcome::program_stages(engine, label)
+    }
+
     fn finish(&self, engine: &graph::Engine, label: &Label) -> Result<graph::Outcome, graph::Failure> {
         crate::outcome::program(engine, label)
     }

@@ -72,6 +72,10 @@ impl Rule for RunRule {
         crate::waves::RUN
     }
 
+    fn stages(&self, engine: &graph::Engine, label: &Label) -> Vec<graph::StageNote> {
+        crate::outcome::run_stages(engine, label)
+    }
+
     fn finish(&self, engine: &graph::Engine, label: &Label) -> Result<graph::Outcome, graph::Failure> {
         crate::outcome::run(engine, label)
     }
