@@ -1,9 +1,14 @@
-//! Builds targets of a loaded workspace and prints what they give.
+//! Builds the targets of a request and prints what they give.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use graph::{Engine, EngineOptions, Label, RuleKind, Shared, SourceReader, TargetReport, Workspace};
+use camino::Utf8PathBuf;
+use graph::{
+    Digest, Engine, EngineOptions, Label, LoadRequest, Look, Pattern, Remembered, Request, RuleKind, Session, SessionFault, Shared,
+    SourceReader, TargetReport, Workspace,
+};
+use store::{FileStamp, Store};
 
 use crate::arguments::Options;
 use crate::console::Console;
@@ -11,38 +16,80 @@ use crate::exit::{Exit, Fault};
 use crate::interruption;
 use crate::opened::Surroundings;
 
-/// A workspace, an engine over the store, and the console they talk through.
-pub(crate) struct Builder<'a> {
-    workspace: &'a Workspace,
-    engine: Engine,
+/// What a command builds: of the patterns' targets those that it is for.
+pub(crate) type Choice = fn(&Workspace, &[Pattern], &Console) -> Result<Vec<Label>, Fault>;
+
+/// The requested targets, on their way to being built.
+pub(crate) struct Builder {
+    work: Work,
+    /// Under which the next command finds what this one knows; `None` when the program cannot be told from another one.
+    key: Option<Digest>,
+    root: Utf8PathBuf,
     console: Arc<Console>,
     started: Instant,
 }
 
-impl<'a> Builder<'a> {
-    /// An engine for `workspace`; the next signal stops it.
-    pub(crate) fn new(
+enum Work {
+    /// Nothing changed since these were given.
+    Known(Vec<TargetReport>),
+    Session(Box<Session>),
+}
+
+impl Builder {
+    /// What `command` has to do with `patterns`; the next signal stops it. When nothing changed since it was done last,
+    /// nothing is loaded; when only sources changed, only what they reach.
+    pub(crate) fn open(
         surroundings: &Surroundings,
         options: &Options,
-        workspace: &'a Workspace,
-        console: Arc<Console>,
-    ) -> Result<Builder<'a>, Fault> {
+        console: &Arc<Console>,
+        (command, choice): (&str, Choice),
+        patterns: &[Pattern],
+    ) -> Result<Builder, Fault> {
+        let started = Instant::now();
+        let load = surroundings.request(patterns);
+        let program = std::env::current_exe().ok().and_then(|program| Utf8PathBuf::from_path_buf(program).ok());
+        let program = program.and_then(|program| FileStamp::at(&program));
+        let key = program.map(|program| Request { load: &load, command, program }.key());
+        let store = surroundings.store()?;
         let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
-        let shared = Shared::new(surroundings.store()?, console.clone(), sources);
-        let threads = match options.jobs {
-            Some(jobs) => jobs.into(),
-            None => std::thread::available_parallelism().map_or(1, usize::from),
+        let builder = |work| Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), started };
+        let engine = |store, sources| engine(store, sources, options, console);
+        let resumed = match key.and_then(|key| Remembered::find(&store, key)) {
+            None => Err((store, sources)),
+            Some(mut remembered) => match remembered.look(&store, &sources) {
+                Look::Unchanged => return Ok(builder(Work::Known(remembered.reports(surroundings.root())))),
+                Look::Unclear => Err((store, sources)),
+                Look::Sources(changed) => Ok(resume(engine(store, sources)?, remembered, &changed, &load)?),
+            },
         };
-        let engine = Engine::new(shared, EngineOptions { threads, shuffle: None });
-        let engine = engine.map_err(|failure| Fault::build(workspace, &failure))?;
-        interruption::arm(engine.interrupt_handle(), console.clone());
-        Ok(Builder { workspace, engine, console, started: Instant::now() })
+        let engine = match resumed {
+            Ok(Ok(session)) => return Ok(builder(Work::Session(Box::new(session)))),
+            Ok(Err(engine)) => engine,
+            Err((store, sources)) => engine(store, sources)?,
+        };
+        let workspace = Workspace::load(&load)?;
+        let labels = choice(&workspace, patterns, console)?;
+        match Session::begin(engine, workspace, &labels) {
+            Ok(session) => Ok(builder(Work::Session(Box::new(session)))),
+            Err(fault) => Err(Fault::build(&fault.1, &fault.0)),
+        }
+    }
+
+    /// The targets to build, in order.
+    pub(crate) fn labels(&self) -> Vec<Label> {
+        match &self.work {
+            Work::Known(reports) => reports.iter().map(|report| report.label.clone()).collect(),
+            Work::Session(session) => session.requested(),
+        }
     }
 
     /// Builds `label` and what it needs, and prints its lines.
     pub(crate) fn build(&mut self, label: &Label) -> Result<TargetReport, Fault> {
-        let reports = self.engine.build_targets(self.workspace, std::slice::from_ref(label));
-        let mut reports = reports.map_err(|failure| Fault::build(self.workspace, &failure))?;
+        let reports = match &mut self.work {
+            Work::Known(reports) => Ok(reports.iter().filter(|report| report.label == *label).cloned().collect()),
+            Work::Session(session) => session.build(label).map_err(|failure| Fault::build(session.workspace(), &failure)),
+        };
+        let mut reports: Vec<TargetReport> = reports?;
         reports.iter().for_each(|report| self.console.target(report));
         let position = reports.iter().position(|report| report.label == *label);
         let report = position.map(|position| reports.swap_remove(position));
@@ -56,28 +103,32 @@ impl<'a> Builder<'a> {
         if report.cached {
             self.console.tell(&format!("{} cached=true", report.label));
         }
-        if self.kind_of(&report.label) == Some(RuleKind::Built) {
-            let root = self.workspace.root();
+        if report.kind == RuleKind::Built {
             for export in &report.exports {
-                self.console.tell(&format!("{} {}", report.label, export.strip_prefix(root).unwrap_or(export)));
+                self.console.tell(&format!("{} {}", report.label, export.strip_prefix(&self.root).unwrap_or(export)));
             }
         }
     }
 
-    /// Builds `labels` in order up to the first that gives nothing; fails when a verdict does.
-    pub(crate) fn build_all(&mut self, labels: &[Label]) -> Result<Exit, Fault> {
+    /// Builds the requested targets in order up to the first that gives nothing; fails when a verdict does.
+    pub(crate) fn build_all(&mut self) -> Result<Exit, Fault> {
         let mut exit = Exit::Success;
-        for label in labels {
-            if !self.build(label)?.success {
+        for label in self.labels() {
+            if !self.build(&label)?.success {
                 exit = Exit::Failed;
             }
         }
-        self.summarise();
+        self.finish();
         Ok(exit)
     }
 
-    /// Says how much was done, when something was.
-    pub(crate) fn summarise(&self) {
+    /// Keeps what the next command can begin with, and says how much was done, when something was.
+    pub(crate) fn finish(&mut self) {
+        if let (Work::Session(session), Some(key)) = (&mut self.work, self.key)
+            && let Err(fault) = session.remember(key)
+        {
+            self.console.tell(&format!("the next build begins from the start: {fault}"));
+        }
         let (executed, found) = self.console.counts();
         if executed > 0 {
             let seconds = self.started.elapsed().as_secs_f64();
@@ -85,13 +136,31 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What may be done with a loaded target.
-    pub(crate) fn kind_of(&self, label: &Label) -> Option<RuleKind> {
-        self.workspace.target(label).map(|target| target.rule().kind())
-    }
-
     /// The console.
     pub(crate) fn console(&self) -> &Console {
         &self.console
     }
+}
+
+fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>) -> Result<Engine, Fault> {
+    let threads = match options.jobs {
+        Some(jobs) => jobs.into(),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    };
+    let engine = Engine::new(Shared::new(store, console.clone(), sources), EngineOptions { threads, shuffle: None });
+    let engine = engine.map_err(Fault::failed)?;
+    interruption::arm(engine.interrupt_handle(), console.clone());
+    Ok(engine)
+}
+
+fn resume(
+    engine: Engine,
+    remembered: Remembered,
+    changed: &[(usize, Digest)],
+    load: &LoadRequest<'_>,
+) -> Result<Result<Session, Engine>, Fault> {
+    Session::resume(engine, remembered, changed, load).map_err(|fault| match fault {
+        SessionFault::Load(diagnostics) => diagnostics.into(),
+        SessionFault::Read(failure) => Fault::failed(failure),
+    })
 }

@@ -69,14 +69,12 @@ impl Surroundings {
 
     /// Loads what the patterns reach.
     pub(crate) fn load(&self, patterns: &[Pattern]) -> Result<Workspace, Fault> {
-        let request = LoadRequest {
-            root: &self.root,
-            registry: &self.registry,
-            repositories: &self.repositories,
-            patterns,
-            overrides: &self.changes,
-        };
-        Ok(Workspace::load(&request)?)
+        Ok(Workspace::load(&self.request(patterns))?)
+    }
+
+    /// What is loaded for the patterns.
+    pub(crate) fn request<'a>(&'a self, patterns: &'a [Pattern]) -> LoadRequest<'a> {
+        LoadRequest { root: &self.root, registry: &self.registry, repositories: &self.repositories, patterns, overrides: &self.changes }
     }
 
     /// Labels and patterns of whole targets.

@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8PathBuf;
-use store::{Digest, KeyBuilder, RecordKind};
+use store::{Digest, RecordKind};
 
-use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, SourcePath, StageEntry, TargetRecord, Workspace, export};
+use crate::target_table::TargetTable;
+use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, TargetRecord, Workspace, export};
 
 /// What became of one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetReport {
     /// The target.
     pub label: Label,
+    /// What may be done with it.
+    pub kind: RuleKind,
     /// Whether it was answered from its record.
     pub cached: bool,
     /// See [`Outcome::success`].
@@ -24,73 +27,94 @@ pub struct TargetReport {
     pub exports: Vec<Utf8PathBuf>,
     /// The target's shallow key.
     pub shallow_key: Digest,
-}
-
-/// Digest of every source that `targets` name.
-fn source_digests(engine: &Engine, targets: &[&LoadedTarget]) -> Result<BTreeMap<SourcePath, Digest>, Failure> {
-    let shared = engine.shared();
-    let mut digests = BTreeMap::new();
-    for target in targets {
-        for source in target.sources() {
-            if !digests.contains_key(&source.path) {
-                let digest = shared.sources().digest(shared.store(), &source.path);
-                let digest = digest.map_err(|failure| failure.at_label(target.label()).at_field(&source.field))?;
-                digests.insert(source.path.clone(), digest);
-            }
-        }
-    }
-    Ok(digests)
-}
-
-/// The shallow keys of `targets`, which come after their dependencies: blake3 of the normalised declaration, the
-/// sources' digests, the dependencies' shallow keys and the fingerprint of the rule.
-fn shallow_keys(targets: &[&LoadedTarget], sources: &BTreeMap<SourcePath, Digest>) -> BTreeMap<Label, Digest> {
-    let mut keys = BTreeMap::new();
-    for target in targets {
-        let mut key = KeyBuilder::new("target");
-        key.text(target.declared().rule).digest(&target.declared().digest).digest(&target.rule().fingerprint());
-        for source in target.sources() {
-            key.text(&source.field).digest(sources.get(&source.path).unwrap_or(&Digest::ABSENT));
-        }
-        for dependency in target.dependencies() {
-            key.text(&dependency.field).text(&dependency.label.to_string());
-            key.digest(keys.get(&dependency.label.target()).unwrap_or(&Digest::ABSENT));
-        }
-        keys.insert(target.label().clone(), key.finish());
-    }
-    keys
+    /// See [`TargetRecord::outcome_digest`].
+    pub outcome: Digest,
+    /// The content of each exported file.
+    pub contents: Vec<Digest>,
+    /// Whether the next build may answer from a record; see [`Outcome::recorded`].
+    pub recorded: bool,
 }
 
 impl Engine {
     /// Gives the database the declarations and source digests of `labels` and all they depend on; the shallow keys.
     pub fn apply(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<BTreeMap<Label, Digest>, Failure> {
-        let targets = workspace.closure(labels);
-        let sources = source_digests(self, &targets)?;
-        let keys = shallow_keys(&targets, &sources);
-        for target in &targets {
-            self.set_target(target.label(), Some(target.declared().clone()));
+        let table = self.tabulate(workspace, labels)?;
+        Ok((0..table.len()).filter_map(|target| Some((table.label(target)?, table.key(target)))).collect())
+    }
+
+    /// Builds `labels` and, before them, the targets with outcomes that they depend on; reports in that order, and
+    /// at the first failure it stops.
+    pub fn build_targets(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<Vec<TargetReport>, Failure> {
+        let mut table = self.tabulate(workspace, labels)?;
+        let mut reports = Vec::new();
+        for label in labels {
+            if let Some(target) = table.find(label) {
+                let built = self.build_below(workspace, &mut table, target)?;
+                reports.extend(built.into_iter().map(|(_, report)| report));
+            }
         }
-        for (path, digest) in &sources {
-            self.set_source(path, *digest);
+        Ok(reports)
+    }
+
+    /// The table of `labels` and what they depend on, with the digests of their files and their keys; the database knows
+    /// them afterwards, and no target that the workspace does not have.
+    pub(crate) fn tabulate(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<TargetTable, Failure> {
+        let mut table = TargetTable::of(workspace, labels);
+        let targets = workspace.closure(labels);
+        let mut is_read = vec![false; table.file_count()];
+        for (number, target) in targets.iter().enumerate() {
+            for (source, file) in target.sources().iter().zip(table.sources(number).collect::<Vec<_>>()) {
+                if !std::mem::replace(&mut is_read[file], true) {
+                    let digest = self.shared().sources().digest(self.shared().store(), &source.path);
+                    let digest = digest.map_err(|failure| failure.at_label(target.label()).at_field(&source.field))?;
+                    table.set_file(file, digest);
+                }
+            }
+        }
+        for (number, target) in targets.iter().enumerate() {
+            self.declare(&mut table, number, target);
         }
         for label in self.known_targets() {
             if workspace.target(&label).is_none() {
                 self.set_target(&label, None);
             }
         }
-        Ok(keys)
+        Ok(table)
     }
 
-    /// Builds `labels` and, before them, the targets with outcomes that they depend on; reports in that order, and
-    /// at the first failure it stops.
-    pub fn build_targets(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<Vec<TargetReport>, Failure> {
-        let keys = self.apply(workspace, labels)?;
+    /// Keys a target and gives the database its declaration and its sources' digests.
+    pub(crate) fn declare(&mut self, table: &mut TargetTable, number: usize, target: &LoadedTarget) {
+        table.set_key(number, target);
+        self.set_target(target.label(), Some(target.declared().clone()));
+        for (source, file) in target.sources().iter().zip(table.sources(number)) {
+            self.set_source(&source.path, table.file_digest(file));
+        }
+    }
+
+    /// Builds what is not done below `target` and at last `target`; numbers and reports of the targets with
+    /// outcomes.
+    pub(crate) fn build_below(
+        &mut self,
+        workspace: &Workspace,
+        table: &mut TargetTable,
+        target: usize,
+    ) -> Result<Vec<(usize, TargetReport)>, Failure> {
         let mut reports = Vec::new();
-        for target in workspace.closure(labels) {
-            if matches!(target.rule().kind(), RuleKind::Built | RuleKind::Run) {
-                let key = keys.get(target.label()).copied().unwrap_or(Digest::ABSENT);
-                reports.push(self.build_one(workspace, target, key)?);
-            }
+        for number in table.not_done_below(target) {
+            let label = table.label(number).ok_or_else(|| Failure::build("the recorded graph is damaged"))?;
+            let loaded = workspace.target(&label);
+            let loaded = loaded.ok_or_else(|| Failure::build("its declaration is not loaded").at_label(&label))?;
+            let outcome = if matches!(loaded.rule().kind(), RuleKind::Built | RuleKind::Run) {
+                let report = self.build_one(workspace, loaded, table.key(number))?;
+                let outcome = report.outcome;
+                reports.push((number, report));
+                outcome
+            } else {
+                // A target that is only read gives what it is declared to be.
+                table.key(number)
+            };
+            self.set_outcome(&label, outcome);
+            table.set_done(number, outcome);
         }
         self.shared().flush()?;
         Ok(reports)
@@ -104,7 +128,7 @@ impl Engine {
         let folder = workspace.artifacts_of(label);
         if let Some(record) = self.shared().record::<TargetRecord>(RecordKind::Target, &key)? {
             match export::restore(self.shared(), &folder, &record.exports) {
-                Ok(exports) => return Ok(report(label, key, record, exports, true)),
+                Ok(exports) => return Ok(report(target, key, Found { record, exports, cached: true, recorded: true })),
                 // The exports' blobs are gone: the stages that made them run again.
                 Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => {
                     self.shared().report_store();
@@ -121,13 +145,13 @@ impl Engine {
             if recorded {
                 engine.shared().add_record(RecordKind::Target, key, &record, record.references())?;
             }
-            Ok((record, exports))
+            Ok(Found { record, exports, cached: false, recorded })
         });
-        let (record, exports) = built.map_err(|failure| match failure.label() {
+        let found = built.map_err(|failure| match failure.label() {
             Some(_) => failure,
             None => failure.at_label(label),
         })?;
-        Ok(report(label, key, record, exports, false))
+        Ok(report(target, key, found))
     }
 }
 
@@ -148,14 +172,27 @@ fn record_of(engine: &Engine, target: &LoadedTarget, outcome: Outcome) -> Target
     TargetRecord { success: outcome.success, lines: outcome.lines, data: outcome.data, exports: outcome.exports, stages: stages.collect() }
 }
 
-fn report(label: &Label, key: Digest, record: TargetRecord, exports: Vec<Utf8PathBuf>, cached: bool) -> TargetReport {
+/// A target's record, looked up or just made.
+struct Found {
+    record: TargetRecord,
+    exports: Vec<Utf8PathBuf>,
+    cached: bool,
+    recorded: bool,
+}
+
+fn report(target: &LoadedTarget, key: Digest, found: Found) -> TargetReport {
+    let Found { record, exports, cached, recorded } = found;
     TargetReport {
-        label: label.clone(),
+        label: target.label().clone(),
+        kind: target.rule().kind(),
         cached,
         success: record.success,
+        outcome: record.outcome_digest(),
+        contents: record.exports.iter().map(|export| export.content).collect(),
         lines: record.lines,
         data: record.data,
         exports,
         shallow_key: key,
+        recorded,
     }
 }

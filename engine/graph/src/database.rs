@@ -57,7 +57,7 @@ impl Db for Engine {
     fn target(&self, label: &Label) -> Target {
         let label = label.target();
         let mut targets = lock(&self.inputs.targets);
-        *targets.entry(label.clone()).or_insert_with(|| Target::new(self, label, None))
+        *targets.entry(label.clone()).or_insert_with(|| Target::new(self, label, None, None))
     }
 
     fn source(&self, path: &SourcePath) -> SourceFile {
@@ -114,6 +114,29 @@ impl Engine {
         let target = self.target(label);
         if *target.declared(self) != declared {
             target.set_declared(self).to(declared);
+        }
+    }
+
+    /// The store.
+    pub fn store(&self) -> &store::Store {
+        self.shared.store()
+    }
+
+    /// Reads source files.
+    pub fn sources(&self) -> &crate::SourceReader {
+        self.shared.sources()
+    }
+
+    /// The digest of a source as it is now.
+    pub(crate) fn source_digest(&self, path: &SourcePath) -> Result<Digest, Failure> {
+        self.shared.sources().digest(self.shared.store(), path)
+    }
+
+    /// Says what a target gave. Does nothing when it gave the same before.
+    pub(crate) fn set_outcome(&mut self, label: &Label, outcome: Digest) {
+        let target = self.target(label);
+        if target.outcome(self) != Some(outcome) {
+            target.set_outcome(self).to(Some(outcome));
         }
     }
 

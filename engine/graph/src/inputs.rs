@@ -43,6 +43,11 @@ pub struct Target {
     pub label: Label,
     /// What it is declared to be; `None` when it is not declared (any more).
     pub declared: Option<Declared>,
+    /// What it gave when it was built last: [`crate::TargetRecord::outcome_digest`], or its shallow key when it is only
+    /// read. Targets are built before those that
+    /// use them, so a rule that reads its dependencies' outcomes finds them here.
+    #[returns(copy)]
+    pub outcome: Option<Digest>,
 }
 
 /// Input: one source file.

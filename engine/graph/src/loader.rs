@@ -1,10 +1,11 @@
 //! Reads WORKSPACE.toml and the BUILD.toml files that the requested targets reach, and checks them.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use camino::Utf8Path;
-use store::KeyBuilder;
+use store::{Digest, FileStamp, FileState, KeyBuilder};
 
 use crate::build_file::BuildFile;
 use crate::declaration::{FieldFault, Noted, unknown_field};
@@ -30,7 +31,7 @@ pub(crate) struct ReadTarget {
 }
 
 pub(crate) fn load(request: &LoadRequest<'_>) -> Result<Workspace, Diagnostics> {
-    let mut loader = Loader::new(request);
+    let mut loader = Loader::new(request, None);
     let name = loader.workspace_file();
     loader.request_patterns();
     loader.load_packages();
@@ -42,6 +43,16 @@ pub(crate) fn load(request: &LoadRequest<'_>) -> Result<Workspace, Diagnostics> 
         return Err(sorted(faults));
     }
     Ok(loader.finish(name))
+}
+
+/// Loads these targets alone, of a workspace that was loaded without faults and whose files have not changed since.
+pub(crate) fn load_part(request: &LoadRequest<'_>, only: &BTreeSet<Label>) -> Result<Workspace, Diagnostics> {
+    let mut loader = Loader::new(request, Some(only));
+    let name = loader.workspace_file();
+    only.iter().for_each(|label| loader.want(label.package()));
+    loader.load_packages();
+    let faults = std::mem::take(&mut loader.faults);
+    if faults.is_empty() { Ok(loader.finish(name)) } else { Err(sorted(faults)) }
 }
 
 /// A fault and where it stands, for sorting.
@@ -66,10 +77,14 @@ pub(crate) struct Loader<'a> {
     faults: Vec<Found>,
     overrides: Arc<[String]>,
     overrides_used: BTreeSet<usize>,
+    /// The only targets to read, where the others are known to be sound.
+    only: Option<&'a BTreeSet<Label>>,
+    files: Vec<(String, Digest)>,
+    walk: OnceCell<PackageWalk>,
 }
 
 impl<'a> Loader<'a> {
-    fn new(request: &'a LoadRequest<'a>) -> Loader<'a> {
+    fn new(request: &'a LoadRequest<'a>, only: Option<&'a BTreeSet<Label>>) -> Loader<'a> {
         Loader {
             request,
             packages: BTreeMap::new(),
@@ -79,6 +94,9 @@ impl<'a> Loader<'a> {
             faults: Vec::new(),
             overrides: request.overrides.iter().map(|change| change.text().to_owned()).collect(),
             overrides_used: BTreeSet::new(),
+            only,
+            files: Vec::new(),
+            walk: OnceCell::new(),
         }
     }
 
@@ -97,6 +115,7 @@ impl<'a> Loader<'a> {
                 return directory;
             }
         };
+        self.files.push(("WORKSPACE.toml".to_owned(), Digest::of(text.as_bytes())));
         let file = self.build_file("WORKSPACE.toml".to_owned(), text);
         let entries = self.parse(&file);
         let mut name = directory;
@@ -144,6 +163,9 @@ impl<'a> Loader<'a> {
             Ok(None) => {}
             Ok(Some(text)) => {
                 self.packages.insert(package.clone(), true);
+                if package.repository.is_empty() {
+                    self.files.push((name.clone(), Digest::of(text.as_bytes())));
+                }
                 let file = self.build_file(name, text);
                 let faults = self.faults.len();
                 let entries = self.parse(&file);
@@ -169,6 +191,9 @@ impl<'a> Loader<'a> {
             return self.fault_in(file, None, "", &key_span, Problem::TargetName { name: key });
         }
         let label = Label::new(package.clone(), &key);
+        if self.only.is_some_and(|only| !only.contains(&label)) {
+            return;
+        }
         let NodeValue::Table(entries) = &node.value else {
             return self.fault_in(file, None, "", &key_span, Problem::NotATarget { name: key });
         };
@@ -187,8 +212,8 @@ impl<'a> Loader<'a> {
         for FieldFault { field, span, problem } in noted.faults {
             self.fault_in(file, Some(&label), &field, &span, problem);
         }
-        for (dependency, _) in &noted.dependencies {
-            self.want(dependency.label.package());
+        if self.only.is_none() {
+            noted.dependencies.iter().for_each(|(dependency, _)| self.want(dependency.label.package()));
         }
         let (dependencies, sources) = (noted.dependencies, noted.sources);
         let file = file.clone();
@@ -294,7 +319,7 @@ impl<'a> Loader<'a> {
     /// Packages at and below `package`, in order.
     fn packages_below(&self, package: &PackageName) -> Vec<PackageName> {
         let all = if package.repository.is_empty() {
-            workspace_packages(self.request.root)
+            self.walk.get_or_init(|| PackageWalk::of(self.request.root)).packages.clone()
         } else {
             let repository = self.request.repositories.iter().find(|known| known.name == package.repository);
             let files = repository.iter().flat_map(|repository| repository.files.keys());
@@ -352,7 +377,8 @@ impl<'a> Loader<'a> {
                 }
             }
         }
-        Workspace { root, name, targets, requested }
+        let walk = self.walk.into_inner();
+        Workspace { root, name, targets, requested, files: self.files, walk }
     }
 }
 
@@ -391,7 +417,7 @@ fn check_fields(rule: &Arc<dyn Rule>, declaration: &Declaration<'_>, header: &Sp
 }
 
 /// The package belongs to it: relative labels and paths mean other things elsewhere.
-fn declared_digest(package: &PackageName, node: &Node) -> store::Digest {
+fn declared_digest(package: &PackageName, node: &Node) -> Digest {
     let mut key = KeyBuilder::new("declaration");
     key.text(&package.to_string());
     node.add_to(&mut key);
@@ -408,24 +434,40 @@ fn package_of_build_file(path: &str) -> Option<&str> {
     if path == "BUILD.toml" { Some("") } else { path.strip_suffix("/BUILD.toml") }
 }
 
-/// Paths of all packages of the workspace, in order. Hidden folders and `artifacts` at the root hold none.
-fn workspace_packages(root: &Utf8Path) -> Vec<String> {
-    let skipped = |entry: &walkdir::DirEntry| {
-        let name = entry.file_name().to_string_lossy();
-        entry.depth() > 0 && (name.starts_with('.') || (entry.depth() == 1 && name == "artifacts"))
-    };
-    let mut packages: Vec<String> = walkdir::WalkDir::new(root)
-        .into_iter()
-        .filter_entry(|entry| !skipped(entry))
-        .filter_map(Result::ok)
-        .filter(|entry| entry.file_name() == "BUILD.toml")
-        .filter_map(|entry| {
-            let relative = Utf8Path::from_path(entry.path())?.strip_prefix(root).ok()?;
-            package_of_build_file(relative.as_str()).map(str::to_owned)
-        })
-        .collect();
-    packages.sort();
-    packages
+/// What a walk through the workspace saw.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PackageWalk {
+    /// Paths of all packages, in order.
+    pub(crate) packages: Vec<String>,
+    /// All directories looked into, in order, with the stamps they had before: their paths, empty for the root.
+    pub(crate) directories: Vec<(String, FileState)>,
+}
+
+impl PackageWalk {
+    /// Walks through `root`. Hidden folders and `artifacts` at the root hold no packages.
+    pub(crate) fn of(root: &Utf8Path) -> PackageWalk {
+        let skipped = |entry: &walkdir::DirEntry| {
+            let name = entry.file_name().to_string_lossy();
+            entry.depth() > 0 && (name.starts_with('.') || (entry.depth() == 1 && name == "artifacts"))
+        };
+        let mut walk = PackageWalk { packages: Vec::new(), directories: Vec::new() };
+        for entry in walkdir::WalkDir::new(root).into_iter().filter_entry(|entry| !skipped(entry)).filter_map(Result::ok) {
+            let Some(relative) = Utf8Path::from_path(entry.path()).and_then(|path| path.strip_prefix(root).ok()) else { continue };
+            if entry.file_type().is_dir() {
+                // The walk gives a directory before it reads it.
+                let recorded_ns = store::now_ns();
+                let stamp = entry.metadata().map(|metadata| FileStamp::of(&metadata)).unwrap_or_default();
+                walk.directories.push((relative.to_string(), FileState { stamp, digest: Digest::ABSENT, recorded_ns }));
+            } else if entry.file_name() == "BUILD.toml"
+                && let Some(package) = package_of_build_file(relative.as_str())
+            {
+                walk.packages.push(package.to_owned());
+            }
+        }
+        walk.packages.sort();
+        walk.directories.sort_by(|left, right| left.0.cmp(&right.0));
+        walk
+    }
 }
 
 fn read_text(path: &Utf8Path) -> Result<Option<String>, String> {

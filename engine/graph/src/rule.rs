@@ -75,6 +75,12 @@ pub trait Rule: Send + Sync {
         RuleKind::Data
     }
 
+    /// Whether its stages read of the targets in its fields only what these gave ([`crate::Target::outcome`]) and never
+    /// their declarations or stages. Then those that did not change need not even be loaded.
+    fn reads_outcomes(&self) -> bool {
+        false
+    }
+
     /// Digest of the fingerprints of all stages that [`Rule::waves`] and [`Rule::finish`] run.
     fn fingerprint(&self) -> Digest {
         Digest::ABSENT

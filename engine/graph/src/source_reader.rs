@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use store::{Digest, SourceRead, Store};
+use store::{Digest, FileState, SourceRead, Store};
 
 use crate::{EmbeddedRepository, Failure, SourcePath};
 
@@ -46,6 +46,14 @@ impl SourceReader {
             SourceRead::Found(digest) => Ok(digest),
             SourceRead::Absent => Ok(Digest::ABSENT),
             SourceRead::NotAFile => Err(Failure::input(format!("{path} is not a file"))),
+        }
+    }
+
+    /// As [`SourceReader::digest`] for a file of the workspace itself, with what proves it; `None` when there is none.
+    pub(crate) fn state(&self, store: &Store, path: &SourcePath) -> Result<Option<FileState>, Failure> {
+        match self.file(path)? {
+            Some(file) => Ok(store.source_state(&file)?),
+            None => Ok(None),
         }
     }
 

@@ -5,9 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use store::Digest;
 
 use crate::build_file::BuildFile;
 use crate::diagnostic::{Diagnostics, Place, Problem};
+use crate::loader::PackageWalk;
 use crate::toml_tree::{Node, NodeValue, Span};
 use crate::{
     Declared, Dependency, Diagnostic, EmbeddedRepository, Failure, Label, Override, PackageName, Pattern, Registry, Rule, RuleKind,
@@ -35,6 +37,10 @@ pub struct Workspace {
     pub(crate) name: String,
     pub(crate) targets: BTreeMap<Label, LoadedTarget>,
     pub(crate) requested: Vec<Label>,
+    /// WORKSPACE.toml and the BUILD.toml files read, below the root, with the digests of what was read.
+    pub(crate) files: Vec<(String, Digest)>,
+    /// The walk that patterns needed.
+    pub(crate) walk: Option<PackageWalk>,
 }
 
 /// One target of a workspace.
@@ -113,6 +119,11 @@ impl Workspace {
     /// Loads what `request` wants, or says everything that is wrong with it.
     pub fn load(request: &LoadRequest<'_>) -> Result<Workspace, Diagnostics> {
         loader::load(request)
+    }
+
+    /// Loads these targets alone; see [`loader::load_part`].
+    pub(crate) fn load_part(request: &LoadRequest<'_>, only: &BTreeSet<Label>) -> Result<Workspace, Diagnostics> {
+        loader::load_part(request, only)
     }
 
     /// The directory with WORKSPACE.toml.

@@ -25,5 +25,5 @@ pub use digest::{Digest, DigestFault, KeyBuilder};
 pub use fault::{BlobMiss, StoreFault};
 pub use key_lock::KeyLock;
 pub use records::{RecordKind, References, RunEntry};
-pub use stat_cache::{FileStamp, SourceRead};
+pub use stat_cache::{FileStamp, FileState, SourceRead, now_ns};
 pub use store_directory::{Batch, Store, StoreReport};

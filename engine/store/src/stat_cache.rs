@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Digest, StoreFault};
 
 /// What the file system says of a file without reading it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileStamp {
     /// Size in bytes.
     pub bytes: u64,
@@ -39,6 +39,13 @@ impl FileStamp {
     }
 }
 
+impl FileStamp {
+    /// The stamp of what is at `path`, links followed; `None` when there is nothing or it cannot be looked at.
+    pub fn at(path: &Utf8Path) -> Option<FileStamp> {
+        fs::metadata(path).ok().map(|metadata| FileStamp::of(&metadata))
+    }
+}
+
 /// The answer to "what is in this file".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SourceRead {
@@ -50,31 +57,81 @@ pub enum SourceRead {
     NotAFile,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
-pub(crate) struct StatRow {
-    pub(crate) stamp: FileStamp,
-    pub(crate) digest: Digest,
-    /// When the file had been read, by this machine's clock.
-    pub(crate) recorded_ns: i128,
+/// What is known of a file that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileState {
+    /// Its stamp when it was read.
+    pub stamp: FileStamp,
+    /// Digest of its bytes.
+    pub digest: Digest,
+    /// When it was read, in nanoseconds since 1970 by this machine's clock.
+    pub recorded_ns: i128,
+}
+
+impl FileState {
+    /// Bytes of [`FileState::to_bytes`].
+    pub const BYTES: usize = 80;
+
+    /// Whether a file with `stamp` has the digest of this state for certain.
+    pub fn proves(&self, stamp: &FileStamp) -> bool {
+        let newest = self.stamp.modified_ns.max(self.stamp.changed_ns);
+        self.stamp == *stamp && self.recorded_ns - newest > DISTRUSTED_NS
+    }
+
+    /// The same digest, which no stamp proves: the file is read again.
+    #[must_use]
+    pub fn distrusted(self) -> FileState {
+        FileState { recorded_ns: i128::from(i64::MIN), ..self }
+    }
+
+    /// A fixed number of bytes, for tables of many files. Times beyond the years 1678 to 2262 are not kept exactly.
+    pub fn to_bytes(&self) -> [u8; FileState::BYTES] {
+        let nanoseconds = |time: i128| i64::try_from(time).unwrap_or(i64::MIN).to_le_bytes();
+        let mut bytes = [0; FileState::BYTES];
+        let fields = [
+            self.stamp.bytes.to_le_bytes(),
+            nanoseconds(self.stamp.modified_ns),
+            nanoseconds(self.stamp.changed_ns),
+            self.stamp.inode.to_le_bytes(),
+            self.stamp.device.to_le_bytes(),
+            nanoseconds(self.recorded_ns),
+        ];
+        for (place, field) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(fields) {
+            *place = field;
+        }
+        bytes[48..].copy_from_slice(self.digest.as_bytes());
+        bytes
+    }
+
+    /// Reads [`FileState::to_bytes`].
+    pub fn from_bytes(bytes: &[u8; FileState::BYTES]) -> FileState {
+        let (numbers, digest) = bytes.split_at(48);
+        let number = |index: usize| {
+            let mut field = [0; 8];
+            field.copy_from_slice(&numbers[8 * index..8 * index + 8]);
+            field
+        };
+        let signed = |index: usize| i128::from(i64::from_le_bytes(number(index)));
+        let unsigned = |index: usize| u64::from_le_bytes(number(index));
+        let mut last = [0; 32];
+        last.copy_from_slice(digest);
+        let stamp =
+            FileStamp { bytes: unsigned(0), modified_ns: signed(1), changed_ns: signed(2), inode: unsigned(3), device: unsigned(4) };
+        FileState { stamp, digest: Digest::from_bytes(last), recorded_ns: signed(5) }
+    }
 }
 
 pub(crate) struct StatEntry {
     pub(crate) path: String,
-    pub(crate) row: StatRow,
+    pub(crate) row: FileState,
 }
 
 /// A second write within the clock's grain leaves the stamp as it was, so a stamp this close to the reading is not
 /// trusted; neither is one from the future, where a clock was set back.
 const DISTRUSTED_NS: i128 = 2_000_000_000;
 
-/// Whether `row` proves that a file with `stamp` still has the row's digest.
-pub(crate) fn is_trusted(row: &StatRow, stamp: &FileStamp) -> bool {
-    let newest = row.stamp.modified_ns.max(row.stamp.changed_ns);
-    row.stamp == *stamp && row.recorded_ns - newest > DISTRUSTED_NS
-}
-
-/// Stamp of the file at `path`; `None` when there is nothing.
-pub(crate) fn stamp_of(path: &Utf8Path) -> Result<Option<fs::Metadata>, StoreFault> {
+/// Metadata of the file at `path`; `None` when there is nothing.
+pub(crate) fn metadata_of(path: &Utf8Path) -> Result<Option<fs::Metadata>, StoreFault> {
     match fs::metadata(path) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
@@ -83,23 +140,23 @@ pub(crate) fn stamp_of(path: &Utf8Path) -> Result<Option<fs::Metadata>, StoreFau
 }
 
 /// Reads and hashes; the time of the row is taken before reading, the stamp after, and both stamps must agree.
-pub(crate) fn measure(path: &Utf8Path) -> Result<Option<StatRow>, StoreFault> {
+pub(crate) fn measure(path: &Utf8Path) -> Result<Option<FileState>, StoreFault> {
     const ATTEMPTS: usize = 5;
     let mut last = None;
     for _ in 0..ATTEMPTS {
         let recorded_ns = now_ns();
-        let Some(before) = stamp_of(path)? else { return Ok(None) };
+        let Some(before) = metadata_of(path)? else { return Ok(None) };
         let digest = hash_file(path)?;
-        let Some(after) = stamp_of(path)? else { return Ok(None) };
+        let Some(after) = metadata_of(path)? else { return Ok(None) };
         let stamp = FileStamp::of(&after);
-        let row = StatRow { stamp, digest, recorded_ns };
+        let row = FileState { stamp, digest, recorded_ns };
         if stamp == FileStamp::of(&before) {
             return Ok(Some(row));
         }
         last = Some(row);
     }
     // A file that never stands still: its last digest is as good as any, and its stamp must not be trusted.
-    Ok(last.map(|row| StatRow { recorded_ns: i128::MIN / 2, ..row }))
+    Ok(last.map(FileState::distrusted))
 }
 
 fn hash_file(path: &Utf8Path) -> Result<Digest, StoreFault> {
@@ -113,6 +170,7 @@ pub(crate) fn now_ms() -> i64 {
     i64::try_from(now_ns() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-fn now_ns() -> i128 {
+/// Now, in nanoseconds since 1970, for [`FileState::recorded_ns`].
+pub fn now_ns() -> i128 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
 }

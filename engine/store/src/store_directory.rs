@@ -8,9 +8,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::records::{self, Additions, NewRecord, PackedRow, Records, SmallBlob, lock};
-use crate::stat_cache::{self, StatEntry, StatRow};
+use crate::stat_cache::{self, StatEntry};
 use crate::{
-    BlobMiss, Digest, FileStamp, KeyBuilder, KeyLock, RecordKind, References, RunEntry, SourceRead, StoreFault, blob_file, key_lock,
+    BlobMiss, Digest, FileStamp, FileState, KeyBuilder, KeyLock, RecordKind, References, RunEntry, SourceRead, StoreFault, blob_file,
+    key_lock,
 };
 
 /// The text of the version file. A change of the directory's format changes it.
@@ -24,7 +25,7 @@ const PACK_BLOBS: usize = 16;
 pub struct Store {
     root: Utf8PathBuf,
     records: Records,
-    stats: Mutex<BTreeMap<String, StatRow>>,
+    stats: Mutex<BTreeMap<String, FileState>>,
     reports: Mutex<Vec<StoreReport>>,
 }
 
@@ -224,19 +225,33 @@ impl Store {
     /// Digest of the file at the absolute `path`, read only when its stamp is new or cannot be trusted. What is learnt
     /// is written by the next [`Store::commit`].
     pub fn source_digest(&self, path: &Utf8Path) -> Result<SourceRead, StoreFault> {
-        let Some(metadata) = stat_cache::stamp_of(path)? else { return Ok(SourceRead::Absent) };
+        let Some(metadata) = stat_cache::metadata_of(path)? else { return Ok(SourceRead::Absent) };
         if !metadata.is_file() {
             return Ok(SourceRead::NotAFile);
         }
-        let stamp = FileStamp::of(&metadata);
-        if let Some(row) = self.stat_row(path)?
-            && stat_cache::is_trusted(&row, &stamp)
-        {
-            return Ok(SourceRead::Found(row.digest));
+        let state = self.state_of(path, &FileStamp::of(&metadata))?;
+        Ok(state.map_or(SourceRead::Absent, |state| SourceRead::Found(state.digest)))
+    }
+
+    /// As [`Store::source_digest`], with what proves it; `None` when there is no file at `path`.
+    pub fn source_state(&self, path: &Utf8Path) -> Result<Option<FileState>, StoreFault> {
+        match stat_cache::metadata_of(path)? {
+            Some(metadata) if metadata.is_file() => self.state_of(path, &FileStamp::of(&metadata)),
+            _ => Ok(None),
         }
-        let Some(row) = stat_cache::measure(path)? else { return Ok(SourceRead::Absent) };
-        lock(&self.stats).insert(path.to_string(), row);
-        Ok(SourceRead::Found(row.digest))
+    }
+
+    fn state_of(&self, path: &Utf8Path, stamp: &FileStamp) -> Result<Option<FileState>, StoreFault> {
+        if let Some(state) = self.known_state(path)?
+            && state.proves(stamp)
+        {
+            return Ok(Some(state));
+        }
+        let state = stat_cache::measure(path)?;
+        if let Some(state) = state {
+            lock(&self.stats).insert(path.to_string(), state);
+        }
+        Ok(state)
     }
 
     /// Waits until no other holder works on `key`.
@@ -255,7 +270,7 @@ impl Store {
         set_aside.chain(std::mem::take(&mut *lock(&self.reports))).collect()
     }
 
-    fn stat_row(&self, path: &Utf8Path) -> Result<Option<StatRow>, StoreFault> {
+    fn known_state(&self, path: &Utf8Path) -> Result<Option<FileState>, StoreFault> {
         if let Some(row) = lock(&self.stats).get(path.as_str()) {
             return Ok(Some(*row));
         }

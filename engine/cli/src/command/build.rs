@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use graph::{Label, RuleKind};
+use graph::{Label, Pattern, RuleKind, Workspace};
 
 use crate::arguments::Options;
 use crate::builder::Builder;
@@ -12,12 +12,16 @@ use crate::opened::Surroundings;
 
 pub(crate) fn build(labels: &[String], options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
-    let workspace = surroundings.load(&surroundings.patterns(labels)?)?;
+    let patterns = surroundings.patterns(labels)?;
+    Builder::open(&surroundings, options, console, ("build", choose), &patterns)?.build_all()
+}
+
+fn choose(workspace: &Workspace, _: &[Pattern], console: &Console) -> Result<Vec<Label>, Fault> {
     let needed = workspace.closure(workspace.requested());
     let built: Vec<Label> =
         needed.iter().filter(|target| target.rule().kind() == RuleKind::Built).map(|target| target.label().clone()).collect();
     if built.is_empty() {
         console.tell("nothing to build: the targets are well formed, and none of them gives files");
     }
-    Builder::new(&surroundings, options, &workspace, console.clone())?.build_all(&built)
+    Ok(built)
 }

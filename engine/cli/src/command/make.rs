@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use graph::RuleKind;
+use graph::{Label, Pattern, RuleKind, Workspace};
 
 use crate::arguments::Options;
 use crate::builder::Builder;
@@ -12,13 +12,17 @@ use crate::opened::Surroundings;
 
 pub(crate) fn make(labels: &[String], options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
-    let workspace = surroundings.load(&surroundings.patterns(labels)?)?;
+    let patterns = surroundings.patterns(labels)?;
+    Builder::open(&surroundings, options, console, ("make", choose), &patterns)?.build_all()
+}
+
+fn choose(workspace: &Workspace, _: &[Pattern], console: &Console) -> Result<Vec<Label>, Fault> {
     let requested = workspace.expand_suites(workspace.requested());
-    let mut builder = Builder::new(&surroundings, options, &workspace, console.clone())?;
+    let kind_of = |label: &Label| workspace.target(label).map(|target| target.rule().kind());
     let (built, data): (Vec<_>, Vec<_>) =
-        requested.into_iter().partition(|label| matches!(builder.kind_of(label), Some(RuleKind::Built | RuleKind::Run)));
+        requested.into_iter().partition(|label| matches!(kind_of(label), Some(RuleKind::Built | RuleKind::Run)));
     if built.is_empty() {
         data.iter().for_each(|label| console.tell(&format!("{label} is well formed; other targets read it, by itself it gives nothing")));
     }
-    builder.build_all(&built)
+    Ok(built)
 }

@@ -73,3 +73,9 @@ fn of_kinds(workspace: &Workspace, patterns: &[Pattern], kinds: &[RuleKind], wan
     labels.retain(|label| kind_of(label).is_some_and(|kind| kinds.contains(&kind)));
     Ok(labels)
 }
+
+/// The fault of patterns that name nothing of what a command is for.
+fn nothing_named(patterns: &[Pattern], wanted: &str) -> Fault {
+    let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
+    Fault::input(format!("`{}` names no {wanted}", patterns.join(" ")))
+}

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use graph::RuleKind;
+use graph::{Label, Pattern, RuleKind, Workspace};
 
 use crate::arguments::Options;
 use crate::builder::Builder;
-use crate::command::of_kinds;
+use crate::command::{nothing_named, of_kinds};
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::Surroundings;
@@ -14,10 +14,10 @@ use crate::opened::Surroundings;
 pub(crate) fn run(labels: &[String], options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
     let patterns = surroundings.patterns(labels)?;
-    let workspace = surroundings.load(&patterns)?;
-    let runs = of_kinds(&workspace, &patterns, &[RuleKind::Run], "a run target")?;
-    if runs.is_empty() {
-        return Err(Fault::input(format!("`{}` names no run target", labels.join(" "))));
-    }
-    Builder::new(&surroundings, options, &workspace, console.clone())?.build_all(&runs)
+    Builder::open(&surroundings, options, console, ("run", choose), &patterns)?.build_all()
+}
+
+fn choose(workspace: &Workspace, patterns: &[Pattern], _: &Console) -> Result<Vec<Label>, Fault> {
+    let runs = of_kinds(workspace, patterns, &[RuleKind::Run], "a run target")?;
+    if runs.is_empty() { Err(nothing_named(patterns, "run target")) } else { Ok(runs) }
 }

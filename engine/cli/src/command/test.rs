@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use graph::{Label, RuleKind};
+use graph::{Label, Pattern, RuleKind, Workspace};
 
 use crate::arguments::Options;
 use crate::builder::Builder;
-use crate::command::of_kinds;
+use crate::command::{nothing_named, of_kinds};
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::Surroundings;
@@ -14,19 +14,20 @@ use crate::opened::Surroundings;
 pub(crate) fn test(labels: &[String], options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
     let patterns = surroundings.patterns(labels)?;
-    let workspace = surroundings.load(&patterns)?;
-    let tests = of_kinds(&workspace, &patterns, &[RuleKind::Run], "a run target or a test suite")?;
-    if tests.is_empty() {
-        return Err(Fault::input(format!("`{}` names no test", labels.join(" "))));
-    }
-    let mut builder = Builder::new(&surroundings, options, &workspace, console.clone())?;
+    let mut builder = Builder::open(&surroundings, options, console, ("test", choose), &patterns)?;
+    let tests = builder.labels();
     let outcomes = tests.iter().map(|label| (label, test_one(&mut builder, label))).collect::<Vec<_>>();
-    builder.summarise();
+    builder.finish();
     Ok(tell_verdicts(console, &outcomes))
 }
 
+fn choose(workspace: &Workspace, patterns: &[Pattern], _: &Console) -> Result<Vec<Label>, Fault> {
+    let tests = of_kinds(workspace, patterns, &[RuleKind::Run], "a run target or a test suite")?;
+    if tests.is_empty() { Err(nothing_named(patterns, "test")) } else { Ok(tests) }
+}
+
 /// How one test ended. Its fault is told; only an interruption keeps the others from running, by itself.
-fn test_one(builder: &mut Builder<'_>, label: &Label) -> Exit {
+fn test_one(builder: &mut Builder, label: &Label) -> Exit {
     match builder.build(label) {
         Ok(report) if report.success => Exit::Success,
         Ok(_) => Exit::Failed,

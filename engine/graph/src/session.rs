@@ -1,0 +1,241 @@
+//! Targets that are built one after another in one process, with all that is known of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use store::{Digest, StoreFault};
+
+use crate::remembered::Glance;
+use crate::target_table::TargetTable;
+use crate::{Diagnostics, Engine, Failure, Label, LoadRequest, Remembered, SourcePath, TargetReport, Workspace};
+
+/// An engine, a workspace of which at least everything is loaded that has to be built, and the table of its targets.
+pub struct Session {
+    engine: Engine,
+    workspace: Workspace,
+    table: TargetTable,
+    requested: Vec<(usize, Label)>,
+    /// What the last builds of the requested targets gave.
+    reports: Vec<Option<TargetReport>>,
+    /// From what was remembered, when the session began with that.
+    glance: Option<Glance>,
+    /// The targets built since, with the paths and contents of their exported files.
+    built: BTreeMap<usize, Vec<(String, Digest)>>,
+    /// Whether everything built may be answered from its record.
+    is_lasting: bool,
+    /// Whether the whole closure of the requested targets is loaded.
+    is_whole: bool,
+}
+
+/// Why a session could not begin.
+#[derive(Debug)]
+pub enum SessionFault {
+    /// Something in the workspace is wrong.
+    Load(Diagnostics),
+    /// A file or the store could not be read.
+    Read(Failure),
+}
+
+impl From<Diagnostics> for SessionFault {
+    fn from(diagnostics: Diagnostics) -> SessionFault {
+        SessionFault::Load(diagnostics)
+    }
+}
+
+impl From<Failure> for SessionFault {
+    fn from(failure: Failure) -> SessionFault {
+        SessionFault::Read(failure)
+    }
+}
+
+impl Session {
+    /// A session for `labels` of a loaded workspace, none of them built. The workspace comes back with a failure, which it
+    /// explains.
+    pub fn begin(mut engine: Engine, workspace: Workspace, labels: &[Label]) -> Result<Session, Box<(Failure, Workspace)>> {
+        let table = match engine.tabulate(&workspace, labels) {
+            Ok(table) => table,
+            Err(failure) => return Err(Box::new((failure, workspace))),
+        };
+        let requested: Vec<(usize, Label)> = labels.iter().filter_map(|label| Some((table.find(label)?, label.clone()))).collect();
+        Ok(Session::new(engine, workspace, table, requested, None))
+    }
+
+    /// A session that goes on from what is remembered of the same request, after the sources `changed`; `None` when what is
+    /// remembered cannot be used. Only the declarations are loaded that the changed sources reach, and what these read.
+    pub fn resume(
+        mut engine: Engine,
+        remembered: Remembered,
+        changed: &[(usize, Digest)],
+        load: &LoadRequest<'_>,
+    ) -> Result<Result<Session, Engine>, SessionFault> {
+        let Some(mut table) = remembered.table(engine.store()) else { return Ok(Err(engine)) };
+        if changed.iter().any(|(file, _)| *file >= table.file_count()) {
+            return Ok(Err(engine));
+        }
+        let dirty = table.change_files(changed);
+        let Some(needed) = Needed::of(&table, &dirty, load) else { return Ok(Err(engine)) };
+        let workspace = Workspace::load_part(load, &needed.labels)?;
+        if !needed.targets.iter().all(|(_, label)| workspace.target(label).is_some()) {
+            return Ok(Err(engine));
+        }
+        for (target, label) in &needed.targets {
+            if let Some(loaded) = workspace.target(label) {
+                engine.declare(&mut table, *target, loaded);
+            }
+        }
+        for target in needed.settled {
+            if let Some(label) = table.label(target) {
+                engine.set_outcome(&label, table.outcome(target));
+            }
+        }
+        let requested = remembered.glance.reports.iter().filter_map(|report| {
+            let target = report.target as usize;
+            Some((target, table.label(target)?))
+        });
+        let requested = requested.collect();
+        let root = workspace.root().to_owned();
+        let reports = remembered.reports(&root);
+        let mut session = Session::new(engine, workspace, table, requested, Some(remembered.glance));
+        session.reports = reports.into_iter().map(Some).collect();
+        session.reports.resize_with(session.requested.len(), || None);
+        Ok(Ok(session))
+    }
+
+    fn new(engine: Engine, workspace: Workspace, table: TargetTable, requested: Vec<(usize, Label)>, glance: Option<Glance>) -> Session {
+        let (reports, is_whole) = (vec![None; requested.len()], glance.is_none());
+        Session { engine, workspace, table, requested, reports, glance, built: BTreeMap::new(), is_lasting: true, is_whole }
+    }
+
+    /// What is loaded of the workspace.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The requested labels that have targets, in the order of the request.
+    pub fn requested(&self) -> Vec<Label> {
+        self.requested.iter().map(|(_, label)| label.clone()).collect()
+    }
+
+    /// Builds one of the requested targets; the reports of what was built for it, its own last.
+    pub fn build(&mut self, label: &Label) -> Result<Vec<TargetReport>, Failure> {
+        let Some(position) = self.requested.iter().position(|(_, known)| known == label) else {
+            return Err(Failure::build("it is not among the requested targets").at_label(label));
+        };
+        let (target, _) = self.requested[position];
+        if self.table.is_done(target) {
+            return Ok(self.reports[position].iter().map(|report| TargetReport { cached: true, ..report.clone() }).collect());
+        }
+        let built = self.engine.build_below(&self.workspace, &mut self.table, target)?;
+        for (target, report) in &built {
+            self.note(*target, report);
+        }
+        if let Some((_, report)) = built.last().filter(|(last, _)| *last == target) {
+            self.reports[position] = Some(report.clone());
+        }
+        Ok(built.into_iter().map(|(_, report)| report).collect())
+    }
+
+    fn note(&mut self, target: usize, report: &TargetReport) {
+        self.is_lasting &= report.recorded;
+        let root = self.workspace.root();
+        let exports = report.exports.iter().zip(&report.contents);
+        let exports = exports.map(|(path, content)| (path.strip_prefix(root).unwrap_or(path).to_string(), *content));
+        self.built.insert(target, exports.collect());
+    }
+
+    /// Reads these sources again; the number of targets that have to be built again. A file that nothing uses changes
+    /// nothing. A session that was resumed has not loaded all declarations and cannot.
+    pub fn change_sources(&mut self, paths: &[SourcePath]) -> Result<usize, Failure> {
+        if !self.is_whole {
+            return Err(Failure::build("only a part of the workspace is loaded"));
+        }
+        let mut changes = Vec::new();
+        for path in paths {
+            let text = path.to_string();
+            if let Some(file) = (0..self.table.file_count()).find(|file| self.table.file_text(*file) == text) {
+                changes.push((file, self.engine.source_digest(path)?));
+            }
+        }
+        let dirty = self.table.change_files(&changes);
+        for target in &dirty {
+            if let Some(label) = self.table.label(*target)
+                && let Some(loaded) = self.workspace.target(&label)
+            {
+                self.engine.declare(&mut self.table, *target, loaded);
+            }
+        }
+        Ok(dirty.len())
+    }
+
+    /// Keeps what the next build of the request `key` can begin with. Does nothing unless every requested target was
+    /// built, and may be answered from its record.
+    pub fn remember(&mut self, key: Digest) -> Result<(), StoreFault> {
+        let is_complete = self.is_lasting && self.requested.iter().all(|(target, _)| self.table.is_done(*target));
+        if !is_complete || self.requested.is_empty() {
+            return Ok(());
+        }
+        let root = self.workspace.root();
+        let (store, sources) = (self.engine.store(), self.engine.sources());
+        let mut glance = match self.glance.take() {
+            Some(glance) => glance,
+            None => {
+                let mut glance = Glance::new(sources, store, &self.workspace.files, &self.table);
+                if let Some(walk) = &self.workspace.walk {
+                    glance.set_walk(walk);
+                }
+                glance
+            }
+        };
+        glance.set_exports(store, root, &self.built);
+        for ((target, _), report) in self.requested.iter().zip(&self.reports) {
+            if let Some(report) = report {
+                glance.set_report(root, *target, report);
+            }
+        }
+        let remembered = glance.remember(store, key, &self.table);
+        self.glance = Some(glance);
+        remembered
+    }
+}
+
+/// What has to be loaded to build the dirty targets.
+struct Needed {
+    /// In dependency order.
+    targets: Vec<(usize, Label)>,
+    labels: BTreeSet<Label>,
+    /// Targets whose outcomes are read and that did not change.
+    settled: BTreeSet<usize>,
+}
+
+impl Needed {
+    /// The dirty targets, and below them everything but what is read only by its outcome; `None` when it cannot be told.
+    fn of(table: &TargetTable, dirty: &[usize], load: &LoadRequest<'_>) -> Option<Needed> {
+        let mut needed = Needed { targets: Vec::new(), labels: BTreeSet::new(), settled: BTreeSet::new() };
+        let mut seen: BTreeSet<usize> = dirty.iter().copied().collect();
+        let mut queue: Vec<usize> = dirty.to_vec();
+        while let Some(target) = queue.pop() {
+            let reads_outcomes = load.registry.get(table.rule(target))?.reads_outcomes();
+            for used in table.dependencies(target) {
+                if seen.contains(&used) {
+                    continue;
+                }
+                if reads_outcomes && table.is_done(used) {
+                    needed.settled.insert(used);
+                } else {
+                    seen.insert(used);
+                    queue.push(used);
+                }
+            }
+        }
+        for target in seen {
+            let label = table.label(target)?;
+            needed.labels.insert(label.clone());
+            needed.targets.push((target, label));
+        }
+        Some(needed)
+    }
+}
