@@ -99,6 +99,13 @@ impl Engine {
         table: &mut TargetTable,
         target: usize,
     ) -> Result<Vec<(usize, TargetReport)>, Failure> {
+        let built = self.build_each(workspace, table, target);
+        let flushed = self.shared().flush();
+        self.shared().report_store();
+        built.and_then(|reports| flushed.map(|()| reports))
+    }
+
+    fn build_each(&mut self, workspace: &Workspace, table: &mut TargetTable, target: usize) -> Result<Vec<(usize, TargetReport)>, Failure> {
         let mut reports = Vec::new();
         for number in table.not_done_below(target) {
             let label = table.label(number).ok_or_else(|| Failure::build("the recorded graph is damaged"))?;
@@ -116,7 +123,6 @@ impl Engine {
             self.set_outcome(&label, outcome);
             table.set_done(number, outcome);
         }
-        self.shared().flush()?;
         Ok(reports)
     }
 

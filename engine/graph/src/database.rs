@@ -3,7 +3,7 @@
 //! Queries are plain functions `#[salsa::tracked] fn stage_name(db: &dyn Db, key) -> Result<Artifact<T>, Failure>` in
 //! other crates. What they read comes from [`Db::target`], [`Db::source`] and other queries, and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -11,6 +11,7 @@ use salsa::Setter;
 use store::Digest;
 
 use crate::inputs::Revisit;
+use crate::label_map::LabelMap;
 use crate::shared::{Shared, lock};
 use crate::{Declared, Failure, InterruptHandle, Label, SourceFile, SourcePath, Target, cancellation};
 
@@ -43,8 +44,8 @@ pub struct Engine {
 
 #[derive(Default)]
 struct Inputs {
-    targets: Mutex<BTreeMap<Label, Target>>,
-    sources: Mutex<BTreeMap<SourcePath, SourceFile>>,
+    targets: Mutex<LabelMap<Target>>,
+    sources: Mutex<HashMap<SourcePath, SourceFile>>,
     revisit: OnceLock<Revisit>,
     ran_uncached: AtomicBool,
 }
@@ -57,7 +58,12 @@ impl Db for Engine {
     fn target(&self, label: &Label) -> Target {
         let label = label.target();
         let mut targets = lock(&self.inputs.targets);
-        *targets.entry(label.clone()).or_insert_with(|| Target::new(self, label, None, None))
+        if let Some(target) = targets.get(&label) {
+            return *target;
+        }
+        let target = Target::new(self, label.clone(), None, None);
+        targets.insert(label, target);
+        target
     }
 
     fn source(&self, path: &SourcePath) -> SourceFile {
@@ -148,12 +154,13 @@ impl Engine {
         }
     }
 
-    /// Labels of the targets set so far, declared or not, in order.
+    /// Labels of the targets set so far, declared or not.
     pub(crate) fn known_targets(&self) -> Vec<Label> {
-        lock(&self.inputs.targets).keys().cloned().collect()
+        lock(&self.inputs.targets).labels().cloned().collect()
     }
 
-    /// Runs `attempt`, which calls queries, and writes what it made to the store. When a body that a record promised
+    /// Runs `attempt`, which calls queries. What it made is written to the store when it is much or took long, at the
+    /// latest by [`Shared::flush`]. When a body that a record promised
     /// turns out to be lost, all bodies met so far are checked, the records of the lost ones are forgotten, and `attempt`
     /// runs again.
     pub fn build<T>(&mut self, mut attempt: impl FnMut(&Engine) -> Result<T, Failure>) -> Result<T, Failure> {
@@ -174,7 +181,7 @@ impl Engine {
 
     fn attempt<T>(&mut self, attempt: &mut impl FnMut(&Engine) -> Result<T, Failure>) -> Result<T, Failure> {
         let result = cancellation::catch(|| attempt(self)).unwrap_or_else(|_| Err(Failure::interrupted()));
-        let flushed = self.shared.flush();
+        let flushed = if result.is_err() || self.shared.has_much_to_write() { self.shared.flush() } else { Ok(()) };
         self.shared.report_store();
         let result = result.and_then(|value| flushed.map(|()| value));
         // A failure to read or write may pass, so it must not be remembered. A lost body raises the epoch in `build`, and

@@ -9,8 +9,11 @@
 //!
 //! `//a/b` is `//a/b:b`. Names are made of letters, digits and `_ - . +`; a package is names joined by `/`.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -62,12 +65,50 @@ impl fmt::Display for StageName {
 ///
 /// As a field of a rule's schema it deserialises from a label relative to the declaring package and makes the named
 /// target a dependency (see [`crate::Declaration`]).
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Label {
+///
+/// Cheap to clone, to compare for equality and to hash: the text is shared, and its hash is known.
+#[derive(Clone, Debug)]
+pub struct Label(Arc<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    hash: u64,
     package: PackageName,
     name: String,
     point: BTreeMap<String, String>,
     stage: Option<StageName>,
+}
+
+impl Parts {
+    fn in_order(&self) -> (&PackageName, &String, &BTreeMap<String, String>, &Option<StageName>) {
+        (&self.package, &self.name, &self.point, &self.stage)
+    }
+}
+
+impl PartialEq for Label {
+    fn eq(&self, other: &Label) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.hash == other.0.hash && self.0.in_order() == other.0.in_order())
+    }
+}
+
+impl Eq for Label {}
+
+impl PartialOrd for Label {
+    fn partial_cmp(&self, other: &Label) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Label {
+    fn cmp(&self, other: &Label) -> Ordering {
+        if Arc::ptr_eq(&self.0, &other.0) { Ordering::Equal } else { self.0.in_order().cmp(&other.0.in_order()) }
+    }
+}
+
+impl Hash for Label {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0.hash);
+    }
 }
 
 /// Text that is not a label or a pattern.
@@ -92,7 +133,13 @@ impl std::error::Error for LabelFault {}
 impl Label {
     /// The label of a target.
     pub fn new(package: PackageName, name: &str) -> Label {
-        Label { package, name: name.to_owned(), point: BTreeMap::new(), stage: None }
+        Label::of(package, name.to_owned(), BTreeMap::new(), None)
+    }
+
+    fn of(package: PackageName, name: String, point: BTreeMap<String, String>, stage: Option<StageName>) -> Label {
+        let mut hasher = std::collections::hash_map::DefaultHasher::new();
+        (&package, &name, &point, &stage).hash(&mut hasher);
+        Label(Arc::new(Parts { hash: hasher.finish(), package, name, point, stage }))
     }
 
     /// Parses `text` as it stands in `package`.
@@ -109,46 +156,50 @@ impl Label {
 
     /// The package that declares the target.
     pub fn package(&self) -> &PackageName {
-        &self.package
+        &self.0.package
     }
 
     /// The target's name in its package.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// The sweep point's keys and values, empty when none is named.
     pub fn point(&self) -> &BTreeMap<String, String> {
-        &self.point
+        &self.0.point
     }
 
     /// The artifact named, if one is.
     pub fn stage(&self) -> Option<&StageName> {
-        self.stage.as_ref()
+        self.0.stage.as_ref()
     }
 
     /// This label without point and artifact.
     pub fn target(&self) -> Label {
-        Label::new(self.package.clone(), &self.name)
+        if self.0.point.is_empty() && self.0.stage.is_none() {
+            return self.clone();
+        }
+        Label::new(self.0.package.clone(), &self.0.name)
     }
 
     /// This label naming an artifact of the target.
     pub fn with_stage(&self, stage: &str, index: Option<&str>) -> Label {
         let stage = StageName { stage: stage.to_owned(), index: index.map(str::to_owned) };
-        Label { stage: Some(stage), ..self.clone() }
+        Label::of(self.0.package.clone(), self.0.name.clone(), self.0.point.clone(), Some(stage))
     }
 }
 
 impl fmt::Display for Label {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}", self.package, self.name)?;
-        for (number, (key, value)) in self.point.iter().enumerate() {
+        let Parts { package, name, point, stage, .. } = &*self.0;
+        write!(formatter, "{package}:{name}")?;
+        for (number, (key, value)) in point.iter().enumerate() {
             write!(formatter, "{}{key}={value}", if number == 0 { "[" } else { "," })?;
         }
-        if !self.point.is_empty() {
+        if !point.is_empty() {
             write!(formatter, "]")?;
         }
-        self.stage.iter().try_for_each(|stage| write!(formatter, "{stage}"))
+        stage.iter().try_for_each(|stage| write!(formatter, "{stage}"))
     }
 }
 
@@ -242,7 +293,7 @@ impl Parser<'_> {
         let Some(name) = package.path.rsplit('/').next().filter(|name| !name.is_empty()).map(str::to_owned) else {
             return Err(self.fault("a package or `:`"));
         };
-        self.brackets(Label::new(package, &name))
+        self.brackets(package, name)
     }
 
     /// Names joined by `/`; true when the last of them is `...`.
@@ -267,20 +318,19 @@ impl Parser<'_> {
 
     fn rest_of_label(mut self, package: PackageName) -> Result<Pattern, LabelFault> {
         let name = self.name("a target name")?;
-        self.brackets(Label::new(package, &name))
+        self.brackets(package, name)
     }
 
-    fn brackets(mut self, mut label: Label) -> Result<Pattern, LabelFault> {
-        if self.peek() == Some('[') && self.is_point() {
-            label.point = self.point()?;
-        }
+    fn brackets(mut self, package: PackageName, name: String) -> Result<Pattern, LabelFault> {
+        let point = if self.peek() == Some('[') && self.is_point() { self.point()? } else { BTreeMap::new() };
+        let mut stage = None;
         if self.eat('[') {
-            let stage = self.name("a stage")?;
+            let name = self.name("a stage")?;
             let index = if self.eat('/') { Some(self.name("an index")?) } else { None };
             self.need(']', "`]`")?;
-            label.stage = Some(StageName { stage, index });
+            stage = Some(StageName { stage: name, index });
         }
-        self.end(Pattern::One(label))
+        self.end(Pattern::One(Label::of(package, name, point, stage)))
     }
 
     /// Whether the bracket here holds `key=value`.
@@ -311,7 +361,7 @@ impl Parser<'_> {
             None => Ok(pattern),
             Some(_) => Err(self.fault(match pattern {
                 Pattern::Below(_) => "nothing after `...`",
-                Pattern::One(Label { stage: Some(_), .. }) => "nothing after the stage",
+                Pattern::One(ref label) if label.stage().is_some() => "nothing after the stage",
                 Pattern::One(_) => "a name character, `:` or `[`",
             })),
         }

@@ -8,6 +8,7 @@
 mod build_file;
 mod diagnostic;
 mod label;
+mod label_map;
 mod nearest;
 mod source;
 mod toml_tree;

@@ -1,7 +1,7 @@
 //! Reads WORKSPACE.toml and the BUILD.toml files that the requested targets reach, and checks them.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
 use camino::Utf8Path;
@@ -11,6 +11,7 @@ use crate::build_file::BuildFile;
 use crate::declaration::{FieldFault, Noted, unknown_field};
 use crate::diagnostic::{Diagnostics, Problem};
 use crate::label::is_name_character;
+use crate::label_map::LabelMap;
 use crate::nearest::nearest;
 use crate::toml_tree::{self, Entry, Node, NodeValue, Span};
 use crate::workspace::{LoadedTarget, is_below, matches};
@@ -70,7 +71,7 @@ pub(crate) struct Loader<'a> {
     pub(crate) request: &'a LoadRequest<'a>,
     /// Packages that were looked for; true when they exist.
     pub(crate) packages: BTreeMap<PackageName, bool>,
-    pub(crate) targets: BTreeMap<Label, ReadTarget>,
+    pub(crate) targets: LabelMap<ReadTarget>,
     /// Packages whose file is not TOML: what they declare is not known.
     broken: BTreeSet<PackageName>,
     queue: VecDeque<PackageName>,
@@ -88,7 +89,7 @@ impl<'a> Loader<'a> {
         Loader {
             request,
             packages: BTreeMap::new(),
-            targets: BTreeMap::new(),
+            targets: LabelMap::default(),
             broken: BTreeSet::new(),
             queue: VecDeque::new(),
             faults: Vec::new(),
@@ -155,6 +156,7 @@ impl<'a> Loader<'a> {
         while let Some(package) = self.queue.pop_front() {
             self.load_package(&package);
         }
+        self.targets.sort();
     }
 
     fn load_package(&mut self, package: &PackageName) {
@@ -278,7 +280,7 @@ impl<'a> Loader<'a> {
                         self.fault_without_place(problem);
                     }
                 }
-                Pattern::Below(_) if !self.targets.keys().any(|label| matches(pattern, label)) => {
+                Pattern::Below(_) if !self.targets.labels().any(|label| matches(pattern, label)) => {
                     // A pattern over broken files may name nothing because of them.
                     if self.faults.is_empty() {
                         self.fault_without_place(Problem::EmptyPattern { pattern: pattern.to_string() });
@@ -291,7 +293,7 @@ impl<'a> Loader<'a> {
 
     /// What is wrong with `label` when it names no target; nothing when its package is broken, which is said elsewhere.
     pub(crate) fn missing(&self, label: &Label) -> Option<Problem> {
-        if self.targets.contains_key(label) || self.broken.contains(label.package()) {
+        if self.targets.contains(label) || self.broken.contains(label.package()) {
             return None;
         }
         let PackageName { repository, .. } = label.package();
@@ -307,7 +309,7 @@ impl<'a> Loader<'a> {
             return Some(Problem::UnknownPackage { found, nearest });
         }
         let known: Vec<String> =
-            self.targets.keys().filter(|known| known.package() == label.package()).map(|known| known.name().to_owned()).collect();
+            self.targets.labels().filter(|known| known.package() == label.package()).map(|known| known.name().to_owned()).collect();
         let nearest = nearest(label.name(), known.iter().map(String::as_str));
         Some(Problem::UnknownTarget { found: label.clone(), nearest, known })
     }
@@ -367,12 +369,13 @@ impl<'a> Loader<'a> {
 
     fn finish(self, name: String) -> Workspace {
         let root = self.request.root.to_owned();
-        let targets: BTreeMap<Label, LoadedTarget> =
-            self.targets.into_iter().filter_map(|(label, read)| Some((label, loaded(read)?))).collect();
+        let targets: LabelMap<LoadedTarget> =
+            self.targets.into_entries().filter_map(|(label, read)| Some((label, loaded(read)?))).collect();
         let mut requested: Vec<Label> = Vec::new();
+        let mut seen = HashSet::new();
         for pattern in self.request.patterns {
-            for label in targets.keys().filter(|label| matches(pattern, label)) {
-                if !requested.contains(label) {
+            for label in targets.labels().filter(|label| matches(pattern, label)) {
+                if seen.insert(label.clone()) {
                     requested.push(label.clone());
                 }
             }

@@ -205,6 +205,7 @@ impl Attempt<'_> {
         if self.spec.caching == Caching::Recorded {
             self.shared.add_record(RecordKind::Action, self.key, &record, References::blobs([digest]))?;
         }
+        self.shared.note_work(elapsed);
         if elapsed > WRITE_AT_ONCE || self.shared.has_much_to_write() {
             self.shared.flush()?;
         }

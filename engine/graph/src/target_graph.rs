@@ -1,6 +1,6 @@
 //! Checks what only all targets together show: labels that name nothing or the wrong thing, circles, missing files.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use crate::diagnostic::Problem;
 use crate::loader::{Found, Loader, ReadTarget, found};
@@ -67,8 +67,8 @@ fn check_source(loader: &Loader<'_>, target: &ReadTarget, source: &SourceUse, sp
 
 /// Every circle once, named from its smallest member.
 fn cycles(loader: &Loader<'_>) -> Vec<Found> {
-    let mut walk = Walk { loader, states: BTreeMap::new(), path: Vec::new(), faults: Vec::new() };
-    for label in loader.targets.keys() {
+    let mut walk = Walk { loader, states: HashMap::new(), path: Vec::new(), faults: Vec::new() };
+    for label in loader.targets.labels() {
         walk.visit(label);
     }
     walk.faults
@@ -83,7 +83,7 @@ enum State {
 /// Depth first with an own stack: a chain of targets may be longer than the thread's stack.
 struct Walk<'a> {
     loader: &'a Loader<'a>,
-    states: BTreeMap<&'a Label, State>,
+    states: HashMap<&'a Label, State>,
     path: Vec<(&'a ReadTarget, usize)>,
     faults: Vec<Found>,
 }

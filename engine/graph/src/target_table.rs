@@ -1,7 +1,7 @@
 //! The targets below the requested ones by number, in dependency order, with their keys: what an edited file reaches is
 //! found by walking numbers, and only that is keyed and built again.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use store::{Digest, KeyBuilder};
@@ -42,8 +42,8 @@ impl TargetTable {
     pub(crate) fn of(workspace: &Workspace, labels: &[Label]) -> TargetTable {
         let closure = workspace.closure(labels);
         let mut table = TargetTable::default();
-        let numbers: BTreeMap<&Label, u32> = closure.iter().zip(0..).map(|(target, number)| (target.label(), number)).collect();
-        let mut files: BTreeMap<&SourcePath, u32> = BTreeMap::new();
+        let numbers: HashMap<&Label, u32> = closure.iter().zip(0..).map(|(target, number)| (target.label(), number)).collect();
+        let mut files: HashMap<&SourcePath, u32> = HashMap::new();
         for target in &closure {
             table.labels.push(&target.label().to_string());
             table.push_rule(target.rule().name());

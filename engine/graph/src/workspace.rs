@@ -1,7 +1,7 @@
 //! A loaded workspace: every target that the requested ones can reach, checked.
 
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -9,6 +9,7 @@ use store::Digest;
 
 use crate::build_file::BuildFile;
 use crate::diagnostic::{Diagnostics, Place, Problem};
+use crate::label_map::LabelMap;
 use crate::loader::PackageWalk;
 use crate::toml_tree::{Node, NodeValue, Span};
 use crate::{
@@ -35,7 +36,7 @@ pub struct LoadRequest<'a> {
 pub struct Workspace {
     pub(crate) root: Utf8PathBuf,
     pub(crate) name: String,
-    pub(crate) targets: BTreeMap<Label, LoadedTarget>,
+    pub(crate) targets: LabelMap<LoadedTarget>,
     pub(crate) requested: Vec<Label>,
     /// WORKSPACE.toml and the BUILD.toml files read, below the root, with the digests of what was read.
     pub(crate) files: Vec<(String, Digest)>,
@@ -153,17 +154,17 @@ impl Workspace {
 
     /// The loaded targets that `pattern` names.
     pub fn expand(&self, pattern: &Pattern) -> Vec<Label> {
-        self.targets.keys().filter(|label| matches(pattern, label)).cloned().collect()
+        self.targets.labels().filter(|label| matches(pattern, label)).cloned().collect()
     }
 
     /// `labels` and everything they depend on, dependencies first.
     pub fn closure<'a>(&'a self, labels: impl IntoIterator<Item = &'a Label>) -> Vec<&'a LoadedTarget> {
-        let mut seen = BTreeSet::new();
+        let mut seen = HashSet::new();
         let mut ordered = Vec::new();
         for label in labels {
             // An own stack: a chain of targets may be longer than the thread's.
             let mut path: Vec<(&LoadedTarget, usize)> = Vec::new();
-            let enter = |label: &Label, seen: &mut BTreeSet<&'a Label>| {
+            let enter = |label: &Label, seen: &mut HashSet<&'a Label>| {
                 self.target(label).filter(|target| seen.insert(&target.label)).map(|target| (target, 0))
             };
             path.extend(enter(label, &mut seen));
@@ -194,19 +195,22 @@ impl Workspace {
     /// `labels` with every suite replaced by its members, each once, in order.
     pub fn expand_suites(&self, labels: &[Label]) -> Vec<Label> {
         let mut expanded = Vec::new();
+        let mut seen = HashSet::new();
         for label in labels {
-            self.expand_suite(label, &mut expanded);
+            self.expand_suite(label, &mut seen, &mut expanded);
         }
         expanded
     }
 
-    fn expand_suite(&self, label: &Label, expanded: &mut Vec<Label>) {
+    fn expand_suite(&self, label: &Label, seen: &mut HashSet<Label>, expanded: &mut Vec<Label>) {
+        if !seen.insert(label.clone()) {
+            return;
+        }
         match self.target(label) {
             Some(target) if target.rule.kind() == RuleKind::Suite => {
-                target.dependencies.iter().for_each(|member| self.expand_suite(&member.label, expanded));
+                target.dependencies.iter().for_each(|member| self.expand_suite(&member.label, seen, expanded));
             }
-            _ if !expanded.contains(label) => expanded.push(label.clone()),
-            _ => {}
+            _ => expanded.push(label.clone()),
         }
     }
 

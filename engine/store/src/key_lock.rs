@@ -2,14 +2,16 @@
 
 use std::fs::{self, File, TryLockError};
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
 
 use crate::{Digest, StoreFault};
 
 /// An advisory lock on a key, held until dropped or until the process ends in any way.
 ///
-/// Keys share 4,096 lock files (the first 12 bits of the key), so that the files never grow in number. A holder must
-/// not ask for a second lock.
+/// Keys share the 65,536 bytes of one lock file, by the first two bytes of the key. A holder must not ask for a second lock.
 #[derive(Debug)]
 pub struct KeyLock {
     file: File,
@@ -25,21 +27,42 @@ impl KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        // Closing the file unlocks it as well; an error here changes nothing.
+        // Closing the file unlocks it as well, whichever kind of lock it is; an error here changes nothing.
         let _ = self.file.unlock();
     }
 }
 
+/// Locks the byte of the file `keys` that `key` begins with: a file for each of them would have to be made first, which
+/// takes longer than a small stage.
 pub(crate) fn lock(directory: &Utf8Path, key: &Digest) -> Result<KeyLock, StoreFault> {
-    lock_file(directory, &key.to_string()[..3])
+    let [first, second, ..] = *key.as_bytes();
+    let (path, file) = open(directory, "keys")?;
+    // Of the open file and not of the process, so that it keeps threads apart as well.
+    let byte = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: libc::off_t::from(u16::from_be_bytes([first, second])),
+        l_len: 1,
+        l_pid: 0,
+    };
+    let fault = |error: Errno| StoreFault::file("lock", &path, &error.into());
+    let waited = match fcntl(&file, FcntlArg::F_OFD_SETLK(&byte)) {
+        Ok(_) => false,
+        Err(Errno::EAGAIN | Errno::EACCES) => {
+            while let Err(error) = fcntl(&file, FcntlArg::F_OFD_SETLKW(&byte)) {
+                if error != Errno::EINTR {
+                    return Err(fault(error));
+                }
+            }
+            true
+        }
+        Err(error) => return Err(fault(error)),
+    };
+    Ok(KeyLock { file, waited })
 }
 
 pub(crate) fn lock_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, StoreFault> {
-    let path = directory.join(name);
-    let open = || File::options().create(true).truncate(false).write(true).open(&path);
-    let file = open()
-        .or_else(|_| fs::create_dir_all(directory).and_then(|()| open()))
-        .map_err(|error| StoreFault::file("open the lock", &path, &error))?;
+    let (path, file) = open(directory, name)?;
     let waited = match file.try_lock() {
         Ok(()) => false,
         Err(TryLockError::WouldBlock) => {
@@ -49,4 +72,11 @@ pub(crate) fn lock_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, Sto
         Err(TryLockError::Error(error)) => return Err(StoreFault::file("lock", &path, &error)),
     };
     Ok(KeyLock { file, waited })
+}
+
+fn open(directory: &Utf8Path, name: &str) -> Result<(Utf8PathBuf, File), StoreFault> {
+    let path = directory.join(name);
+    let open = || File::options().create(true).truncate(false).write(true).open(&path);
+    let file = open().or_else(|_| fs::create_dir_all(directory).and_then(|()| open()));
+    file.map_err(|error| StoreFault::file("open the lock", &path, &error)).map(|file| (path, file))
 }

@@ -10,7 +10,8 @@
 //! records.sqlite          action, target, run records, small blobs, pack index, stat cache (SQLite in WAL mode)
 //! cas/ab/cdef…            one large blob a file, read-only, named by its digest
 //! packs/ab/cdef…          many small blobs end to end, indexed by records.sqlite
-//! locks/abc               advisory locks of action keys, by their first 12 bits
+//! locks/keys              advisory locks of action keys: one byte of the file for the first 16 bits of a key
+//! locks/NAME              advisory locks of other things, as a device
 //! ```
 
 mod blob_file;
