@@ -57,6 +57,12 @@ impl WorkspaceCopy {
         self.directory.path().join("workspace")
     }
 
+    /// Its store.
+    #[must_use]
+    pub fn store(&self) -> PathBuf {
+        self.directory.path().join("store")
+    }
+
     /// The file for the events of [`WorkspaceCopy::run`].
     fn events(&self) -> PathBuf {
         self.directory.path().join("events.jsonl")
@@ -69,7 +75,7 @@ impl WorkspaceCopy {
     #[must_use]
     pub fn run(&self, arguments: &[&str]) -> Run {
         let mut command = Command::new(ipubuild());
-        command.arg("-C").arg(self.root()).arg("--store").arg(self.directory.path().join("store"));
+        command.arg("-C").arg(self.root()).arg("--store").arg(self.store());
         command.arg("--events").arg(self.events()).args(arguments);
         let Output { status, stdout, stderr } = command.output().expect("ipubuild starts");
         let events = fs::read_to_string(self.events()).unwrap_or_default();

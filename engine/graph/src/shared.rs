@@ -264,6 +264,8 @@ struct BodyEntry {
 
 /// A guess: the reference workload's bodies are a tenth of it, and decoded bodies are up to three times as large.
 const BODIES_BYTES: usize = 256 << 20;
+/// Small bodies are read again faster than they are worth keeping: their entries are larger than they are.
+const BODIES: usize = 4096;
 
 impl Bodies {
     fn get<T: Any + Send + Sync>(&mut self, digest: &Digest) -> Option<Arc<T>> {
@@ -285,7 +287,7 @@ impl Bodies {
             self.by_use.remove(&old.used);
             self.bytes -= old.bytes;
         }
-        while self.bytes > BODIES_BYTES && self.entries.len() > 1 {
+        while (self.bytes > BODIES_BYTES || self.entries.len() > BODIES) && self.entries.len() > 1 {
             self.drop_oldest();
         }
     }

@@ -340,7 +340,7 @@ fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {
     // Checkpoints write random pages and wait for the disk: at the default of 1,000 pages they took a quarter of a build of
     // 10,000 small stages.
     connection.pragma_update(None, "wal_autocheckpoint", 8000)?;
-    connection.pragma_update(None, "cache_size", -16_000)?;
+    connection.pragma_update(None, "cache_size", -4_000)?;
     // In WAL mode NORMAL can lose the last transactions at a power cut, never at a kill, and never damages the file.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
