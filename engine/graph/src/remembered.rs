@@ -5,7 +5,7 @@
 //! answer. The second is the [`TargetTable`], from which a build goes on when only sources changed. Anything else is
 //! loaded from the start. Where this is in doubt, or a record is damaged, it gives nothing, and the build is only slower.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::num::NonZero;
 
 use camino::Utf8Path;
@@ -195,6 +195,13 @@ impl Glance {
         glance.ends.exports = glance.paths.len();
         glance.ends.directories = glance.paths.len();
         glance
+    }
+
+    /// Whether these build files are among those that were looked at, with the same bytes.
+    pub(crate) fn has_build_files(&self, files: &[(String, Digest)]) -> bool {
+        let known: HashMap<&str, Digest> =
+            (0..self.ends.build_files).map(|index| (self.paths.get(index), self.state(index).digest)).collect();
+        files.iter().all(|(path, digest)| known.get(path.as_str()) == Some(digest))
     }
 
     /// Replaces the exported files of these targets, given by path and content.

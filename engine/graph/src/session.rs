@@ -1,6 +1,6 @@
 //! Targets that are built one after another in one process, with all that is known of them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use store::{Digest, StoreFault};
 
@@ -74,6 +74,10 @@ impl Session {
         let dirty = table.change_files(changed);
         let Some(needed) = Needed::of(&table, &dirty, load) else { return Ok(Err(engine)) };
         let workspace = Workspace::load_part(load, &needed.labels)?;
+        // A build file that was edited since it was looked at would not fit the table.
+        if !remembered.glance.has_build_files(&workspace.files) {
+            return Ok(Err(engine));
+        }
         if !needed.targets.iter().all(|(_, label)| workspace.target(label).is_some()) {
             return Ok(Err(engine));
         }
@@ -169,6 +173,33 @@ impl Session {
             }
         }
         Ok(dirty.len())
+    }
+
+    /// Goes on with a workspace loaded again, after any edit or with other changes to fields; every source is looked at again.
+    /// What was built with the key that it still has stays built, and the results of before stay known.
+    pub fn reload(&mut self, workspace: Workspace, labels: &[Label]) -> Result<(), Failure> {
+        let mut table = self.engine.tabulate(&workspace, labels)?;
+        // What a resumed session began with has exported files that are not noted in `built`.
+        if self.is_whole {
+            table.keep_done(&self.table);
+        }
+        let requested: Vec<(usize, Label)> = labels.iter().filter_map(|label| Some((table.find(label)?, label.clone()))).collect();
+        let known: HashMap<&Label, &TargetReport> = self.reports.iter().flatten().map(|report| (&report.label, report)).collect();
+        let reports: Vec<Option<TargetReport>> =
+            requested.iter().map(|(_, label)| known.get(label).map(|report| (*report).clone())).collect();
+        for ((target, _), report) in requested.iter().zip(&reports) {
+            // It was built for another target, and its own report is not at hand.
+            if report.is_none() {
+                table.set_undone(*target);
+            }
+        }
+        // Numbers of targets are others now.
+        let built = std::mem::take(&mut self.built).into_iter();
+        let built = built.filter_map(|(target, exports)| Some((table.find(&self.table.label(target)?)?, exports)));
+        self.built = built.collect();
+        (self.workspace, self.table, self.requested, self.reports) = (workspace, table, requested, reports);
+        (self.glance, self.is_whole) = (None, true);
+        Ok(())
     }
 
     /// Keeps what the next build of the request `key` can begin with. Does nothing unless every requested target was

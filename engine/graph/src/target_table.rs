@@ -146,6 +146,23 @@ impl TargetTable {
         self.done[target] = true;
     }
 
+    pub(crate) fn set_undone(&mut self, target: usize) {
+        self.done[target] = false;
+    }
+
+    /// Takes over what `before` had built under the same labels and keys.
+    pub(crate) fn keep_done(&mut self, before: &TargetTable) {
+        let numbers: HashMap<&str, usize> = (0..before.len()).map(|target| (before.labels.get(target), target)).collect();
+        for target in 0..self.len() {
+            if let Some(known) = numbers.get(self.labels.get(target))
+                && before.done[*known]
+                && before.keys.0[*known] == self.keys.0[target]
+            {
+                self.set_done(target, before.outcomes.0[*known]);
+            }
+        }
+    }
+
     /// Gives a file its digest before anything is keyed.
     pub(crate) fn set_file(&mut self, file: usize, digest: Digest) {
         self.file_digests.0[file] = digest;
