@@ -6,7 +6,7 @@
 //! cut off where its result is equal, so each row is an upper bound that the tests below make exact: a run whose samples and clocks
 //! did not change gives its old verdict.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use compiler::kernel_table::printed;
 use graph::{Db, Digest, EngineOptions, Label, PackageName, StageId};
@@ -175,8 +175,7 @@ impl Fixture {
         let mut session = workspace.session(OPTIONS);
         let report = session.build("//:run").unwrap_or_else(|failure| panic!("{failure}")).pop().expect("a report");
         assert!(report.success, "{}", report.lines.join("\n"));
-        let executed = session.executed();
-        assert_eq!(executed, session.digests().into_keys().collect::<Vec<_>>(), "from an empty store every stage executes");
+        assert_one_execution_each(&session);
         Self { before: workspace.copy(), workspace, session }
     }
 
@@ -214,6 +213,17 @@ impl Fixture {
         };
         self.check(edit, expected);
     }
+}
+
+/// From an empty store every result is made once: of stages with equal inputs one executes.
+fn assert_one_execution_each(session: &Session) {
+    let (executed, digests) = (session.executed(), session.digests());
+    let results = |ids: &mut dyn Iterator<Item = &StageId>| -> BTreeSet<(String, Digest)> {
+        ids.map(|id| (id.stage.stage.clone(), digests[id])).collect()
+    };
+    assert_eq!(results(&mut executed.iter()), results(&mut digests.keys()));
+    let shared: BTreeSet<&str> = digests.keys().filter(|id| !executed.contains(id)).map(|id| id.stage.stage.as_str()).collect();
+    assert!(shared.iter().all(|stage| ["schedule", "mapping"].contains(stage)), "{shared:?}");
 }
 
 /// Builds the run: what executed, and all stages seen so far.
@@ -358,22 +368,21 @@ fn kernel_source_with_other_cycles_executes_the_choice_too() {
 #[test]
 fn manifest_executes_the_planner_and_is_cut_off_behind_equal_plans() {
     let mut fixture = Fixture::new();
-    fixture.check_file(
-        "kernels.toml",
-        "cycles = \"161+6",
-        "cycles = \"161+0+6",
-        "program[expanded/*] program[finalists] program[mapping/*] program[measured/softmax*] program[placement/*] program[refined/*]",
-    );
+    fixture.check_file("kernels.toml", "cycles = \"161+6", "cycles = \"161+0+6", "program[finalists] program[refined/*]");
 }
 
 #[test]
 fn layout_field_that_changes_no_plan_executes_the_planner_alone() {
     let mut fixture = Fixture::new();
-    fixture.check_declaration(
-        "layout = { tiles = 8 }",
-        "layout = { tiles = 8, accuracy = 2.9e-3 }",
-        "program[finalists] program[mapping/*]",
-    );
+    fixture.check_declaration("layout = { tiles = 8 }", "layout = { tiles = 8, accuracy = 2.9e-3 }", "program[finalists]");
+}
+
+#[test]
+fn seed_of_the_device_executes_the_simulation_and_seed_of_samples_the_verdict() {
+    let device = "\n[device]\nrule = \"device\"\nkind = \"simulator\"\nseed = 1\n";
+    let mut fixture = Fixture::of(&(PROGRAM.replace("@ipu//devices:simulator", ":device") + device));
+    fixture.check_declaration("kind = \"simulator\"\nseed = 1\n", "kind = \"simulator\"\nseed = 2\n", "run[simulation] run[verdict]");
+    fixture.check_declaration("tolerance = { default = 3e-3 }", "tolerance = { default = 3e-3 }\nsample_seed = 5", "run[verdict]");
 }
 
 /// What later stages read of a program's finalists.
@@ -383,6 +392,8 @@ struct Finalists {
     /// Digests of phases, by finalist and phase.
     phases: Vec<Vec<Digest>>,
     variants: BTreeSet<String>,
+    /// How graph inputs and parameters lie on the tiles, by finalist.
+    given: Vec<BTreeMap<String, Digest>>,
     selected: usize,
 }
 
@@ -392,12 +403,13 @@ impl Finalists {
         let program = engine.target(&Label::parse("//:program", &PackageName::in_workspace("")).expect("a label"));
         let plans = stage::finalists::finalists(engine, program).expect("found before").facts().clone();
         let keys = (0..plans.len() as u32).map(|index| FinalistKey::new(engine, program, index));
-        let mut found = Self { made: Vec::new(), phases: Vec::new(), variants: BTreeSet::new(), selected: 0 };
+        let mut found = Self { made: Vec::new(), phases: Vec::new(), variants: BTreeSet::new(), given: Vec::new(), selected: 0 };
         for (key, plan) in keys.zip(plans) {
             let mapping = stage::mapping::mapping(engine, key).expect("found before");
             let expanded = stage::expanded::expanded(engine, key).expect("found before");
             found.made.push([plan, mapping.digest(), expanded.digest()]);
-            found.phases.push(expanded.facts().phases.clone());
+            found.phases.push(expanded.facts().phases.iter().map(|phase| phase.problem).collect());
+            found.given.push(expanded.facts().given.clone());
             found.variants.extend(expanded.facts().variants.iter().map(printed));
         }
         found.selected = stage::selected::selected(engine, program).expect("found before").facts().finalist as usize;
@@ -414,7 +426,9 @@ impl Finalists {
         let mut stages: Vec<String> = ["program[finalists]", "program[selected]"].map(str::to_owned).into();
         let mut problems = before.problems();
         for (index, [plan, mapping, expanded]) in self.made.iter().enumerate() {
-            stages.push(format!("program[mapping/{index}]"));
+            if !before.made.iter().any(|known| known[0] == *plan) {
+                stages.push(format!("program[mapping/{index}]"));
+            }
             if !before.made.iter().any(|known| known[..2] == [*plan, *mapping]) {
                 stages.push(format!("program[expanded/{index}]"));
             }
@@ -429,7 +443,9 @@ impl Finalists {
         }
         if self.made[self.selected][2] != before.made[before.selected][2] {
             stages.extend(["program[images]", "program[package]", "run[simulation]", "run[verdict]"].map(str::to_owned));
-            stages.extend(["hidden", "wk", "wo", "wq", "wv"].map(|name| format!("run[host_file/{name}]")));
+            let (given, known) = (&self.given[self.selected], &before.given[before.selected]);
+            let moved = given.iter().filter(|(name, lie)| known.get(*name) != Some(*lie));
+            stages.extend(moved.map(|(name, _)| format!("run[host_file/{name}]")));
             stages.extend((0..self.phases[self.selected].len()).map(|phase| format!("program[rows/{phase}]")));
         }
         stages.sort_unstable();
@@ -471,4 +487,49 @@ fn layout_executes_new_finalists_and_schedules_new_problems_alone() {
         shared += phases.filter(|problem| known.contains(problem)).count();
     }
     assert!(shared > 0, "no new finalist has a phase of an old one: choose other layouts");
+}
+
+/// Four products one after the other.
+const CHAIN: &str = r#"
+[model]
+rule = "model"
+inputs.x = { type = "f16", shape = [96, 48] }
+parameters.w1 = { type = "f16", shape = [48, 64] }
+parameters.w2 = { type = "f16", shape = [64, 80] }
+parameters.w3 = { type = "f16", shape = [80, 64] }
+parameters.w4 = { type = "f16", shape = [64, 48] }
+op = [
+    { name = "one", op = "matmul", args = ["x", "w1"] },
+    { name = "two", op = "matmul", args = ["one", "w2"] },
+    { name = "three", op = "matmul", args = ["two", "w3"] },
+    { name = "four", op = "matmul", args = ["three", "w4"] },
+]
+
+[program]
+rule = "program"
+model = ":model"
+machine = "@ipu//machines:c600"
+kernels = ["@ipu//kernels"]
+layout = { tiles = 16, finalists = 1, mapping = "identity", grids.one = { rows = 3, columns = 2 }, grids.two = { rows = 2, columns = 5 }, grids.three = { rows = 3, columns = 4 }, grids.four = { rows = 4, columns = 3 } }
+"#;
+
+#[test]
+fn layout_of_one_operation_leaves_phases_and_kernels_of_the_others_alone() {
+    let workspace = TemporaryWorkspace::new(CHAIN);
+    let mut session = workspace.session(OPTIONS);
+    let mut build = |text: &str| {
+        workspace.write("BUILD.toml", text);
+        session.build("//:program").unwrap_or_else(|failure| panic!("{failure}"));
+        let executed: Vec<String> = session.executed().iter().map(|id| id.stage.to_string()).collect();
+        let of = |stage: &str| executed.iter().filter(|name| name.starts_with(&format!("[{stage}/"))).cloned().collect::<Vec<_>>();
+        (of("schedule"), of("kernel_object").len(), of("measured").len())
+    };
+    let (phases, objects, measurements) = build(CHAIN);
+    // `two` gathers the result of `one`, and `three` that of `two`: these phases are new ones, that of `four` is the old one.
+    let edited = CHAIN.replace("grids.two = { rows = 2", "grids.two = { rows = 3");
+    let (phases_after, objects_after, measurements_after) = build(&edited);
+    assert!(phases_after.len() < phases.len(), "{phases_after:?} of {phases:?}");
+    assert!(objects_after < objects && measurements_after < measurements);
+    assert!(!phases_after.is_empty());
+    assert_eq!(build(CHAIN), (Vec::new(), 0, 0), "back again");
 }

@@ -112,6 +112,33 @@ impl Problem {
         if faults.is_empty() { Ok(()) } else { Err(faults) }
     }
 
+    /// The buffers of the transfers, ascending.
+    #[must_use]
+    pub fn buffers(&self) -> Vec<BufferId> {
+        let places = self.transfers.iter().flat_map(|transfer| std::iter::once(&transfer.source).chain(&transfer.destinations));
+        let mut buffers: Vec<BufferId> = places.map(|place| place.buffer).collect();
+        buffers.sort_unstable();
+        buffers.dedup();
+        buffers
+    }
+
+    /// The same phase apart from its program: buffers are numbered from 0 in their order, pairs that no transfer can touch are left
+    /// out. [`crate::Schedule::in_program`] is the way back. Phases with the same transfers are equal in this form, wherever they
+    /// stand and however many buffers are before theirs.
+    #[must_use]
+    pub fn on_its_own(&self) -> Problem {
+        let buffers = self.buffers();
+        let number = |buffer: BufferId| buffers.binary_search(&buffer).ok().map(|index| BufferId(index as u32));
+        let place = |place: &Place| Place { buffer: number(place.buffer).unwrap_or(place.buffer), ..*place };
+        let transfer = |transfer: &Transfer| Transfer {
+            source: place(&transfer.source),
+            words: transfer.words,
+            destinations: transfer.destinations.iter().map(place).collect(),
+        };
+        let pair = |(one, other, tile): &(BufferId, BufferId, TileId)| Some((number(*one)?, number(*other)?, *tile));
+        Problem { transfers: self.transfers.iter().map(transfer).collect(), serial: self.serial.iter().filter_map(pair).collect() }
+    }
+
     /// The most receivers of any transfer; 0 without transfers.
     #[must_use]
     pub fn largest_multicast(&self) -> usize {
@@ -148,6 +175,33 @@ mod tests {
 
     fn place(tile: u16, offset: u32) -> Place {
         Place { tile: TileId::new(tile).unwrap(), buffer: BufferId(0), offset }
+    }
+
+    fn between(first: u32, second: u32) -> Transfer {
+        let at = |tile, buffer| Place { buffer: BufferId(buffer), ..place(tile, 8) };
+        Transfer { source: at(1, first), words: 3, destinations: vec![at(2, second), at(3, first)] }
+    }
+
+    #[test]
+    fn equal_transfers_are_equal_wherever_their_buffers_stand() {
+        let tile = TileId::new(2).unwrap();
+        let phase = |first, second, foreign| Problem {
+            transfers: vec![between(first, second), between(second, first)],
+            serial: vec![(BufferId(second), BufferId(first), tile), (BufferId(first), BufferId(foreign), tile)],
+        };
+        let own = phase(7, 9, 8).on_its_own();
+        assert_eq!(own, Problem { serial: vec![(BufferId(1), BufferId(0), tile)], ..phase(0, 1, 2) });
+        assert_eq!(own, phase(20, 31, 3).on_its_own());
+        assert_ne!(own, phase(31, 20, 3).on_its_own());
+        assert_eq!(own, own.on_its_own());
+    }
+
+    #[test]
+    fn a_schedule_of_a_phase_on_its_own_is_that_of_the_phase() {
+        let program = Problem { transfers: vec![between(7, 9), between(9, 7), between(4, 9)], serial: vec![] };
+        let own = crate::schedule(&program.on_its_own()).unwrap().in_program(&program.buffers());
+        assert_eq!(crate::schedule(&program).unwrap(), own);
+        assert_eq!(crate::validate(&program, &own), Ok(()));
     }
 
     #[test]

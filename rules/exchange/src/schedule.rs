@@ -99,6 +99,25 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// The schedule of a phase on its own ([`crate::Problem::on_its_own`]) with the numbers that its buffers have in the program:
+    /// those of [`crate::Problem::buffers`]. Buffers that are not among them keep their numbers.
+    #[must_use]
+    pub fn in_program(&self, buffers: &[BufferId]) -> Schedule {
+        let number = |buffer: BufferId| buffers.get(buffer.0 as usize).copied().unwrap_or(buffer);
+        let place = |place: &Place| Place { buffer: number(place.buffer), ..*place };
+        let message = |message: &Message| Message {
+            source: place(&message.source),
+            destinations: message.destinations.iter().map(place).collect(),
+            ..*message
+        };
+        Schedule {
+            messages: self.messages.iter().map(message).collect(),
+            tiles: self.tiles.clone(),
+            apart: self.apart.iter().map(|(tile, one, other)| (*tile, number(*one), number(*other))).collect(),
+            figures: self.figures,
+        }
+    }
+
     /// The messages at given addresses of buffers (8-byte aligned).
     pub fn timed(&self, address_of: impl Fn(TileId, BufferId) -> u32) -> Vec<TimedMessage> {
         let spot = |place: &Place| Spot {

@@ -74,7 +74,8 @@ fn demand_and_place(engine: &Engine, program: Target, index: u32) -> Result<Resu
     for phase in 0..expanded.phases.len() as u32 {
         let schedule = stage::schedule::schedule(engine, PhaseKey::new(engine, program, index, phase, 0))?;
         row_bytes.push(schedule.facts().row_bytes);
-        schedule_apart.extend(load(engine, &schedule)?.apart.iter().copied());
+        let in_program = load(engine, &schedule)?.in_program(&expanded.phases[phase as usize].buffers());
+        schedule_apart.extend(in_program.apart);
     }
     schedule_apart.sort_unstable();
     schedule_apart.dedup();

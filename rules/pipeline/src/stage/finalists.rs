@@ -1,6 +1,7 @@
 //! The best operator plans of a program.
 
 use compiler::finalists::Finalist;
+use compiler::layout::Layout;
 use graph::{Artifact, Cause, Db, Digest, Failure, Made, Target, data_of, load, stage};
 
 use crate::fingerprint::COMPILATION;
@@ -11,7 +12,7 @@ use crate::stage::kernel_object::machine_of;
 use crate::stage::model::model;
 use crate::stage::selected::costs_of;
 
-/// The plans, best first; the facts are their digests. Key: model, layout, manifests, barrier costs, checkpoints. Kernel sources and
+/// The plans, best first; the facts are their digests. Key: model, layout without the mapping it asks for, manifests, barrier costs, checkpoints. Kernel sources and
 /// measured clocks do not count: manifests' models screen, measurements decide among the finalists.
 #[salsa::tracked(returns(clone))]
 pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>, Vec<Digest>>, Failure> {
@@ -20,16 +21,17 @@ pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>,
     let model = model(db, db.target(&declared.model))?;
     let library = kernel_library(db, program)?;
     let costs = costs_of(&machine_of(db, program)?.parameters);
+    let layout = Layout { mapping: Layout::on(declared.layout.tiles).mapping, ..declared.layout.clone() };
     let inputs = [
         ("model", model.digest()),
-        ("layout", digest_of(&declared.layout)),
+        ("layout", digest_of(&layout)),
         ("manifests", library.digest),
         ("costs", digest_of(&costs)),
         ("checkpoints", digest_of(&declared.checkpoints)),
     ];
     stage(db, &spec("finalists", COMPILATION, label), &inputs, || {
         let model = load(db, &model)?;
-        let found = compiler::finalists::finalists(&model, &declared.layout, &library.table(), &costs, &declared.checkpoints)
+        let found = compiler::finalists::finalists(&model, &layout, &library.table(), &costs, &declared.checkpoints)
             .map_err(|faults| Failure::all(Cause::Build, faults.iter().map(ToString::to_string).collect()))?;
         let facts: Vec<Digest> = found.plans.iter().map(|finalist| digest_of(&finalist.plan)).collect();
         let list =

@@ -1,6 +1,7 @@
 //! The bytes of a binding in the package's slice order.
 
 use compiler::host_files;
+use compiler::program::Group;
 use graph::{Artifact, Bytes, Db, Failure, Made, data_of, load, stage};
 
 use crate::fingerprint::Crate;
@@ -10,7 +11,7 @@ use crate::stage::expanded::expanded;
 use crate::stage::reference::given;
 use crate::stage::selected::selected;
 
-/// The host file. Key: the tensor and the expanded program, whose pieces give the order.
+/// The host file. Key: the tensor and how the program has it on its tiles, whose pieces give the order.
 #[salsa::tracked(returns(clone))]
 pub fn host_file<'db>(db: &'db dyn Db, key: BindingKey<'db>) -> Result<Artifact<Bytes>, Failure> {
     let (target, name) = (key.run(db), key.name(db));
@@ -20,11 +21,12 @@ pub fn host_file<'db>(db: &'db dyn Db, key: BindingKey<'db>) -> Result<Artifact<
     let chosen = selected(db, program)?.facts().finalist;
     let expanded = expanded(db, FinalistKey::new(db, program, chosen))?;
     let tensor = given(db, key)?;
-    let inputs = [("tensor", tensor.digest()), ("expanded", expanded.digest())];
+    let missing = || Failure::build(format!("the program has no binding `{name}`"));
+    let inputs = [("tensor", tensor.digest()), ("binding", *expanded.facts().given.get(name).ok_or_else(missing)?)];
     stage(db, &spec("host_file", &[Crate::Compiler], label).index(name), &inputs, || {
         let (program, tensor) = (load(db, &expanded)?, load(db, &tensor)?);
-        let binding = program.bindings.iter().find(|binding| binding.name == *name);
-        let binding = binding.ok_or_else(|| Failure::build(format!("the program has no binding `{name}`")))?;
+        let binding = program.bindings.iter().find(|binding| binding.group != Group::Output && binding.name == *name);
+        let binding = binding.ok_or_else(missing)?;
         let row_major: Vec<u8> = tensor.f16_bits().into_iter().flat_map(u16::to_le_bytes).collect();
         let bytes = host_files::file_of(binding, &row_major).map_err(|fault| Failure::build(fault.to_string()))?;
         let size = bytes.len();

@@ -1,10 +1,12 @@
 //! The kernels a program may call: manifests of its libraries, merged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use compiler::kernel_table::KernelTable;
+use compiler::program::Variant;
 use graph::{Db, Digest, Failure, Label, SourceFile, Target, data_of, read_source};
+use toolchain::expression::Expression;
 use toolchain::manifest::{self, Kernel};
 
 use crate::key::digest_of;
@@ -19,6 +21,8 @@ pub struct LibraryKernel {
     pub source: SourceFile,
     /// Digest of the manifest's entry.
     pub digest: Digest,
+    /// Digest of the entry without its screening model: what a call of the kernel is like.
+    pub interface: Digest,
 }
 
 /// The kernels of a program by name.
@@ -28,6 +32,8 @@ pub struct Library {
     pub kernels: BTreeMap<String, LibraryKernel>,
     /// Digest of all manifests' entries; sources do not count.
     pub digest: Digest,
+    /// Digest of all interfaces; screening models do not count either.
+    pub interfaces: Digest,
 }
 
 impl Library {
@@ -37,10 +43,23 @@ impl Library {
         KernelTable::new(self.kernels.values().map(|known| known.kernel.clone()))
     }
 
-    /// The manifests by kernel name.
+    /// The same without screening models.
+    #[must_use]
+    pub fn interface_table(&self) -> KernelTable {
+        KernelTable::new(self.kernels.values().map(|known| without_costs(&known.kernel)))
+    }
+
+    /// The manifests by kernel name, without screening models.
     #[must_use]
     pub fn manifests(&self) -> BTreeMap<String, Kernel> {
-        self.kernels.iter().map(|(name, known)| (name.clone(), known.kernel.clone())).collect()
+        self.kernels.iter().map(|(name, known)| (name.clone(), without_costs(&known.kernel))).collect()
+    }
+
+    /// Digest of what `of` gives for the kernels of these variants.
+    pub(crate) fn digest_of_called(&self, variants: &[Variant], of: fn(&LibraryKernel) -> Digest) -> Digest {
+        let names: BTreeSet<&String> = variants.iter().map(|variant| &variant.kernel).collect();
+        let digests: Vec<(&String, Digest)> = names.into_iter().filter_map(|name| Some((name, of(self.kernels.get(name)?)))).collect();
+        digest_of(&digests)
     }
 }
 
@@ -60,9 +79,19 @@ fn library(db: &dyn Db, target: Target) -> Result<Arc<Vec<LibraryKernel>>, Failu
     for kernel in kernels {
         let path = declared.srcs.iter().find(|path| path.file_name() == kernel.source);
         let path = path.ok_or_else(|| fault(format!("kernel `{}`: its source `{}` is not in `srcs`", kernel.name, kernel.source)))?;
-        found.push(LibraryKernel { source: db.source(path), digest: digest_of(&format!("{kernel:?}")), kernel });
+        let interface = printed(&without_costs(&kernel));
+        found.push(LibraryKernel { source: db.source(path), digest: printed(&kernel), interface, kernel });
     }
     Ok(Arc::new(found))
+}
+
+/// An entry whose screening model says nothing, for stages whose keys have [`LibraryKernel::interface`].
+pub(crate) fn without_costs(kernel: &Kernel) -> Kernel {
+    Kernel { cycles: Expression::number(0), ..kernel.clone() }
+}
+
+fn printed(kernel: &Kernel) -> Digest {
+    digest_of(&format!("{kernel:?}"))
 }
 
 /// All kernels of a program; of two with one name that of the first library counts.
@@ -75,9 +104,9 @@ pub fn kernel_library(db: &dyn Db, program: Target) -> Result<Arc<Library>, Fail
             kernels.entry(kernel.kernel.name.clone()).or_insert_with(|| kernel.clone());
         }
     }
-    let digests: Vec<(&String, Digest)> = kernels.iter().map(|(name, kernel)| (name, kernel.digest)).collect();
-    let digest = digest_of(&digests);
-    Ok(Arc::new(Library { kernels, digest }))
+    let of_all = |of: fn(&LibraryKernel) -> Digest| digest_of(&kernels.iter().map(|(name, kernel)| (name, of(kernel))).collect::<Vec<_>>());
+    let (digest, interfaces) = (of_all(|kernel| kernel.digest), of_all(|kernel| kernel.interface));
+    Ok(Arc::new(Library { kernels, digest, interfaces }))
 }
 
 /// The kernel of a name, or a failure that lists what there is.

@@ -14,7 +14,7 @@ use crate::rule::Program;
 use crate::stage::kernel_library::{kernel, kernel_library};
 use crate::stage::machine::{MachineParameters, machine};
 
-/// The object. Key: the source's digest, the parameters of the variant, the chip's named immediates.
+/// The object. Key: the source's digest and name, the parameters of the variant, the chip's named immediates.
 #[salsa::tracked(returns(clone))]
 pub fn kernel_object<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<Object>, Failure> {
     let (program, variant) = (key.program(db), key.variant(db));
@@ -23,13 +23,18 @@ pub fn kernel_object<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifa
     let known = kernel(&library, &variant.kernel, label)?;
     let machine = machine_of(db, program)?;
     let source = known.source;
-    let inputs = [("source", source.digest(db)), ("variant", digest_of(&variant.parameters)), ("immediates", immediates(&machine))];
+    let name = source.path(db).to_string();
+    let inputs = [
+        ("source", source.digest(db)),
+        ("name", digest_of(&name)),
+        ("variant", digest_of(&variant.parameters)),
+        ("immediates", immediates(&machine)),
+    ];
     let spec = spec("kernel_object", &[Crate::Toolchain, Crate::Ipu21], label).index(printed(variant));
     stage(db, &spec, &inputs, || {
         let bytes = read_source(db, source)?;
-        let name = source.path(db).to_string();
         let text = String::from_utf8(bytes.to_vec()).map_err(|cause| Failure::input(format!("{name}: {cause}")))?;
-        object(&Source { name, text }, &variant.parameters, &machine)
+        object(&Source { name: name.clone(), text }, &variant.parameters, &machine)
     })
 }
 

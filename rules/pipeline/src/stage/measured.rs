@@ -11,7 +11,7 @@ use toolchain::object::Object;
 
 use crate::fingerprint::Crate;
 use crate::key::{KernelKey, digest_of, spec};
-use crate::stage::kernel_library::{kernel, kernel_library};
+use crate::stage::kernel_library::{kernel, kernel_library, without_costs};
 use crate::stage::kernel_object::{kernel_object, machine_of};
 
 /// Where the measured code lies; operands follow in conflict units of their own.
@@ -21,7 +21,7 @@ const ARGUMENTS: u32 = memory::ENTRY;
 /// Every operand is full of binary16 halves; clocks do not depend on values.
 const HALVES: u8 = 0x38;
 
-/// Clocks of one call, `setzi $m0` and `call` up to the return. Key: object, manifest entry, machine parameters.
+/// Clocks of one call, `setzi $m0` and `call` up to the return. Key: object, the manifest's entry without its costs, machine parameters.
 #[salsa::tracked(returns(clone))]
 pub fn measured<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<u64, u64>, Failure> {
     let (program, variant) = (key.program(db), key.variant(db));
@@ -30,11 +30,12 @@ pub fn measured<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<u6
     let known = kernel(&library, &variant.kernel, label)?;
     let machine = machine_of(db, program)?;
     let object = kernel_object(db, key)?;
-    let inputs = [("object", object.digest()), ("manifest", known.digest), ("variant", digest_of(variant)), ("parameters", machine.digest)];
+    let inputs =
+        [("object", object.digest()), ("interface", known.interface), ("variant", digest_of(variant)), ("parameters", machine.digest)];
     let spec = spec("measured", &[Crate::Simulator, Crate::Toolchain, Crate::Ipu21], label).index(printed(variant));
     stage(db, &spec, &inputs, || {
         let object = load(db, &object)?;
-        let (segments, entry) = bench(&known.kernel, &object, &variant.parameters)?;
+        let (segments, entry) = bench(&without_costs(&known.kernel), &object, &variant.parameters)?;
         let measured = measure_call(&segments, entry, ARGUMENTS, &machine.parameters).map_err(|fault| {
             let line = object.line_of(fault.pc.wrapping_sub(CODE)).unwrap_or(0);
             Failure::build(format!("{}:{line}: {fault}", object.source_name()))

@@ -15,7 +15,7 @@ use crate::stage::kernel_object::{kernel_object, runtime_object};
 use crate::stage::schedule::{ScheduleFacts, schedule};
 use crate::stage::tile_code::tile_code;
 
-/// The placement. Key: program, code, sizes and alignments of objects, schedules. Round 1 stands on the schedules that were made again
+/// The placement. Key: program, code, sizes and alignments of objects, interfaces of the kernels called, schedules. Round 1 stands on the schedules that were made again
 /// with the pairs round 0 gave up.
 #[salsa::tracked(returns(clone))]
 pub fn placement<'db>(db: &'db dyn Db, key: FinalistKey<'db>, round: u32) -> Result<Artifact<Placement, bool>, Failure> {
@@ -25,13 +25,16 @@ pub fn placement<'db>(db: &'db dyn Db, key: FinalistKey<'db>, round: u32) -> Res
     let (expanded, code) = (expanded(db, key)?, tile_code(db, key)?);
     let objects = ObjectArtifacts::of(db, key)?;
     let schedules = schedules(db, key, round)?;
+    let interfaces = library.digest_of_called(&expanded.facts().variants, |kernel| kernel.interface);
     let mut inputs =
-        vec![("expanded", expanded.digest()), ("code", code.digest()), ("objects", objects.sizes(db)?), ("manifests", library.digest)];
+        vec![("expanded", expanded.digest()), ("code", code.digest()), ("objects", objects.sizes(db)?), ("interfaces", interfaces)];
     inputs.extend(schedules.iter().map(|schedule| ("schedule", schedule.digest())));
     stage(db, &spec("placement", COMPILATION, label).index(index), &inputs, || {
         let (program, code) = (load(db, &expanded)?, load(db, &code)?);
         let objects = objects.load(db)?;
-        let schedules = schedules.iter().map(|schedule| load(db, schedule)).collect::<Result<Vec<_>, _>>()?;
+        let phases = schedules.iter().zip(&expanded.facts().phases);
+        let schedules =
+            phases.map(|(schedule, phase)| Ok(load(db, schedule)?.in_program(&phase.buffers))).collect::<Result<Vec<_>, Failure>>()?;
         let row_bytes: Vec<u32> = schedules.iter().map(|schedule| 4 * schedule.figures.largest_row_words).collect();
         let blocks = code_blocks::demands(&code.plan, &code.code, &objects, &row_bytes);
         let kernel_apart = code_blocks::kernel_apart(&program, &library.manifests()).map_err(|fault| Failure::build(fault.to_string()))?;

@@ -1,7 +1,7 @@
 //! The schedule of one exchange phase.
 
-use exchange::{Problem, Schedule};
-use graph::{Artifact, Db, Digest, Failure, Made, load, stage};
+use exchange::{BufferId, Problem, Schedule};
+use graph::{Artifact, Db, Failure, Made, load, stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Crate;
@@ -18,20 +18,21 @@ pub struct ScheduleFacts {
     pub row_bytes: u32,
 }
 
-/// Timed messages. Key: the problem's digest and the pairs that must not overlap; phases with equal problems are scheduled once.
+/// Timed messages over the buffers of the phase alone: [`Schedule::in_program`] gives them the program's numbers. Key: the problem on
+/// its own and the pairs that must not overlap; phases with equal problems, of one program or of several, are scheduled once.
 #[salsa::tracked(returns(clone))]
 pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Schedule, ScheduleFacts>, Failure> {
     let (program, finalist, phase, round) = (key.program(db), key.finalist(db), key.phase(db), key.round(db));
     let label = program.label(db);
     let finalist_key = FinalistKey::new(db, program, finalist);
     let expanded = expanded(db, finalist_key)?;
-    let problem: Digest = expanded.facts().phases[phase as usize];
-    let serial = if round == 0 { Vec::new() } else { given_up(db, finalist_key)? };
-    let inputs = [("problem", problem), ("serial", digest_of(&serial))];
+    let facts = &expanded.facts().phases[phase as usize];
+    let serial = if round == 0 { Vec::new() } else { given_up(db, finalist_key, &facts.buffers)? };
+    let inputs = [("problem", facts.problem), ("serial", digest_of(&serial))];
     let spec = spec("schedule", &[Crate::Exchange, Crate::Ipu21], label).index(format!("{finalist}.{phase}"));
     stage(db, &spec, &inputs, || {
         let program = load(db, &expanded)?;
-        let problem = Problem { serial: serial.clone(), ..program.phases[phase as usize].clone() };
+        let problem = Problem { serial: serial.clone(), ..program.phases[phase as usize].on_its_own() };
         let schedule = exchange::schedule(&problem).map_err(|found| faults(&found))?;
         exchange::validate(&problem, &schedule).map_err(|found| faults(&found))?;
         let figures = schedule.figures;
@@ -50,11 +51,12 @@ pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Sch
     })
 }
 
-type Pairs = Vec<(exchange::BufferId, exchange::BufferId, ipu21::tile::TileId)>;
+type Pairs = Vec<(BufferId, BufferId, ipu21::tile::TileId)>;
 
-/// The pairs that the first placement of a finalist gave up.
-fn given_up<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Pairs, Failure> {
+/// The pairs among these buffers, by their position, that the first placement of a finalist gave up.
+fn given_up<'db>(db: &'db dyn Db, key: FinalistKey<'db>, buffers: &[BufferId]) -> Result<Pairs, Failure> {
     let first = placement(db, key, 0)?;
     let placed = load(db, &first)?;
-    Ok(placed.given_up.iter().map(|(tile, one, other)| (*one, *other, *tile)).collect())
+    let number = |buffer: &BufferId| buffers.binary_search(buffer).ok().map(|index| BufferId(index as u32));
+    Ok(placed.given_up.iter().filter_map(|(tile, one, other)| Some((number(one)?, number(other)?, *tile))).collect())
 }

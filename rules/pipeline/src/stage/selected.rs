@@ -31,7 +31,7 @@ pub fn refined<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact<R
     let mut inputs = vec![
         ("expanded", expanded.digest()),
         ("measured", digest_of(&clocks.iter().collect::<Vec<_>>())),
-        ("manifests", library.digest),
+        ("manifests", library.digest_of_called(&expanded.facts().variants, |kernel| kernel.digest)),
         ("costs", digest_of(&costs)),
     ];
     inputs.extend(schedules.iter().map(|schedule| ("schedule", schedule.digest())));

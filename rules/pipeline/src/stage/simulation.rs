@@ -49,7 +49,7 @@ pub struct Simulation {
     pub parameters_read: Vec<String>,
 }
 
-/// Outputs, samples and clocks. Key: package, host files, poison seed, parameters. Results do not depend on the number of threads.
+/// Outputs, samples and clocks. Key: package, how results lie on the tiles, host files, poison seed, parameters. Results do not depend on the number of threads.
 #[salsa::tracked(returns(clone))]
 pub fn simulation(db: &dyn Db, target: Target) -> Result<Artifact<Simulation>, Failure> {
     let label = target.label(db);
@@ -63,23 +63,26 @@ pub fn simulation(db: &dyn Db, target: Target) -> Result<Artifact<Simulation>, F
     let machine = machine_of(db, program)?;
     let chosen = selected(db, program)?.facts().finalist;
     let (expanded, package) = (expanded(db, FinalistKey::new(db, program, chosen))?, package(db, program)?);
-    let bindings = load(db, &expanded)?;
-    let names: Vec<String> =
-        bindings.bindings.iter().filter(|binding| binding.group != Group::Output).map(|binding| binding.name.clone()).collect();
-    let files = names.iter().map(|name| host_file(db, BindingKey::new(db, target, name.clone()))).collect::<Result<Vec<_>, _>>()?;
-    let mut inputs = vec![("package", package.digest()), ("parameters", machine.digest), ("seed", digest_of(&device.seed))];
+    let names: Vec<&String> = expanded.facts().given.keys().collect();
+    let files = names.iter().map(|name| host_file(db, BindingKey::new(db, target, (*name).clone()))).collect::<Result<Vec<_>, _>>()?;
+    let mut inputs = vec![
+        ("package", package.digest()),
+        ("results", expanded.facts().results),
+        ("parameters", machine.digest),
+        ("seed", digest_of(&device.seed)),
+    ];
     inputs.extend(files.iter().map(|file| ("host file", file.digest())));
     let crates = [Crate::Driver, Crate::Simulator, Crate::Package, Crate::Compiler, Crate::Ipu21];
     stage(db, &spec("simulation", &crates, label), &inputs, || {
-        let bytes = load(db, &package)?;
+        let (bytes, program) = (load(db, &package)?, load(db, &expanded)?);
         let package = Package::read(&bytes).map_err(|fault| Failure::build(format!("the package cannot be read back: {fault}")))?;
         let mut host_files = Files::new();
         for (name, file) in names.iter().zip(&files) {
-            host_files.insert(name.clone(), load(db, file)?.to_vec());
+            host_files.insert((*name).clone(), load(db, file)?.to_vec());
         }
         let chip = ChipOptions { seed: device.seed, threads: 0, clock_limit: CLOCK_LIMIT };
         let options = SessionOptions { parameters: machine.parameters.clone(), chip };
-        let simulation = simulate(&package, &options, &bindings, &host_files)?;
+        let simulation = simulate(&package, &options, &program, &host_files)?;
         let (clocks, overflows) = (simulation.clocks, simulation.f16_overflows);
         let read = simulation.parameters_read.join(",");
         Ok(Made::new(simulation).figure("clocks", clocks).figure("f16_overflows", overflows).figure("parameters_read", read))
