@@ -32,6 +32,7 @@ mod database;
 mod event;
 mod failure;
 mod inputs;
+mod noted_reads;
 mod shared;
 mod source_reader;
 mod stage;

@@ -72,11 +72,13 @@ impl SourceReader {
         };
         match bytes {
             Some(bytes) if Digest::of(&bytes) == digest => Ok(bytes),
-            _ => Err(Failure::new(
-                crate::Cause::Disk,
-                format!("{path} changed while it was being built; nothing was stored for it, build again"),
-            )),
+            _ => Err(moved(path)),
         }
+    }
+
+    /// A failure when the file's bytes are not those of `digest` any more.
+    pub(crate) fn check(&self, store: &Store, path: &SourcePath, digest: Digest) -> Result<(), Failure> {
+        if path.repository.is_empty() && self.digest(store, path)? != digest { Err(moved(path)) } else { Ok(()) }
     }
 
     /// The real file, `None` when there is none.
@@ -93,6 +95,10 @@ impl SourceReader {
             Err(Failure::input(format!("{path} is a link to {real}, which is not below the workspace root")))
         }
     }
+}
+
+fn moved(path: &SourcePath) -> Failure {
+    Failure::new(crate::Cause::Disk, format!("{path} changed while it was being built; nothing was stored for it, build again"))
 }
 
 fn is_absence(error: &std::io::Error) -> bool {

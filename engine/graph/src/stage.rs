@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use store::{BlobMiss, Digest, KeyBuilder, KeyLock, RecordKind, References, StoreFault, StoreReport};
 
 use crate::shared::Shared;
-use crate::{Artifact, Body, Cause, Db, Event, Facts, Failure, Figure, Label, Made, Progress, SourceFile, StageEvent, StageId, StageName};
+use crate::{
+    Artifact, Body, Cause, Db, Event, Facts, Failure, Figure, Label, Made, Progress, SourceFile, StageEvent, StageId, StageName,
+    noted_reads,
+};
 
 /// Whether a stage may be answered from a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,9 +174,13 @@ impl Attempt<'_> {
         self.tell(Progress::Started, true, Duration::ZERO, None, Vec::new());
         self.shared.note_executed(self.id.clone());
         let started = Instant::now();
-        let made = compute();
+        let (made, reads) = noted_reads::during(compute);
         let elapsed = started.elapsed();
-        let stored = made.and_then(|made| self.keep(made, elapsed));
+        let stored = made.and_then(|made| {
+            // What was read is what the key says; all the same nobody wants the result of a file that moved on.
+            reads.iter().try_for_each(|(path, digest)| self.shared.sources().check(self.shared.store(), path, *digest))?;
+            self.keep(made, elapsed)
+        });
         match stored {
             Ok((artifact, figures)) => {
                 self.tell(Progress::Executed, true, elapsed, Some(artifact.digest()), figures);
@@ -239,7 +246,10 @@ pub fn load<T: Body, F>(db: &dyn Db, artifact: &Artifact<T, F>) -> Result<Arc<T>
 /// The bytes of a source file, read inside a stage's function. They are those of the digest in the stage's key.
 pub fn read_source(db: &dyn Db, file: SourceFile) -> Result<Arc<[u8]>, Failure> {
     db.visit(false);
-    db.shared().sources().read(file.path(db), file.digest(db))
+    let (path, digest) = (file.path(db), file.digest(db));
+    let bytes = db.shared().sources().read(path, digest)?;
+    noted_reads::note(path, digest);
+    Ok(bytes)
 }
 
 /// The fields of a declared target, whose rule's data is a `T`.

@@ -1,5 +1,6 @@
 //! Stages, targets and the store together: what executes, what does not, and what happens when bodies are lost.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -49,6 +50,11 @@ fn spec(name: &'static str, label: &Label) -> StageSpec {
     StageSpec::new(name, Digest::of(b"code"), label)
 }
 
+thread_local! {
+    /// What a user writes while `lines` runs in this thread.
+    static EDIT_WHILE_READING: RefCell<Option<(Utf8PathBuf, &'static str)>> = const { RefCell::new(None) };
+}
+
 /// The lines of a text, comments left out: an edit of a comment stops here.
 #[salsa::tracked(returns(clone))]
 fn lines<'db>(db: &'db dyn Db, key: TextKey<'db>) -> Result<Artifact<Vec<String>, usize>, Failure> {
@@ -57,6 +63,9 @@ fn lines<'db>(db: &'db dyn Db, key: TextKey<'db>) -> Result<Artifact<Vec<String>
     let file = db.source(&text.src);
     stage(db, &spec("lines", label), &[("src", file.digest(db))], || {
         let bytes = read_source(db, file)?;
+        if let Some((path, text)) = EDIT_WHILE_READING.take() {
+            fs::write(path, text).map_err(|error| Failure::build(error.to_string()))?;
+        }
         let text = String::from_utf8_lossy(&bytes);
         let lines: Vec<String> = text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect();
         if lines.is_empty() {
@@ -541,6 +550,30 @@ fn source_changed_after_hashing_stores_nothing_and_says_so() {
     session.engine.shared().take_executed();
     session.build("//words:check").expect("builds");
     assert_eq!(fs::read_to_string(fixture.export()).expect("exported"), "OTHER\n");
+}
+
+#[test]
+fn source_changed_while_its_stage_runs_stores_nothing_and_says_so() {
+    for edited in ["other\n", "owe\ntwo\nthree\n"] {
+        let fixture = Fixture::new();
+        let mut session = fixture.session();
+        session.engine.apply(&fixture.workspace(), &[named("//words:poem")]).expect("applied");
+        EDIT_WHILE_READING.set(Some((fixture.root.join("words/poem.txt"), edited)));
+        let built = |session: &mut Session<'_>| session.engine.build(|engine| lines(engine, TextKey::new(engine, named("//words:poem"))));
+        let failure = built(&mut session).expect_err("the file moved");
+        assert_eq!(
+            failure.to_string(),
+            "//words:poem[lines]: words/poem.txt changed while it was being built; nothing was stored for it, build again"
+        );
+        assert_eq!(session.engine.shared().take_executed().len(), 1);
+        assert!(fixture.session().executed().contains("poem[lines]"));
+        // Under the key of the first text nothing was stored.
+        fixture.write("words/poem.txt", "one\ntwo\nthree\n");
+        assert!(fixture.session().executed().contains("poem[lines]"));
+        fixture.write("words/poem.txt", edited);
+        assert_eq!(session.executed(), "");
+        assert_eq!(fs::read_to_string(fixture.export()).expect("exported"), edited.to_uppercase());
+    }
 }
 
 #[test]
