@@ -374,6 +374,28 @@ fn damaged_memory_is_a_build_from_the_start() {
 }
 
 #[test]
+fn build_file_edited_behind_the_look_is_loaded_from_the_start() {
+    let fixture = small();
+    let registry = registry();
+    let patterns = [Pattern::One(named("//b:all"))];
+    let request = LoadRequest { root: &fixture.root, registry: &registry, repositories: &[], patterns: &patterns, overrides: &[] };
+    let key = Request { load: &request, command: "build", program: FileStamp::default() }.key();
+    fixture.build("//b:all", &[]);
+    fixture.write("a/x", "other");
+    for (edit, is_resumed) in [(false, true), (true, false)] {
+        let store = fixture.store();
+        let mut remembered = Remembered::find(&store, key).expect("remembered");
+        let Look::Sources(changed) = remembered.look(&store, &SourceReader::new(&fixture.root, &[])) else { panic!("a source changed") };
+        if edit {
+            fixture
+                .write("a/BUILD.toml", "[low]\nrule = \"join\"\nparts = [\"x\", \":other\"]\n[other]\nrule = \"join\"\nparts = [\"y\"]\n");
+        }
+        let Ok(resumed) = Session::resume(fixture.engine(store), remembered, &changed, &request) else { panic!("it can be read") };
+        assert_eq!(resumed.is_ok(), is_resumed);
+    }
+}
+
+#[test]
 fn two_configurations_by_turns_execute_nothing_after_the_first_of_each() {
     let fixture = small();
     let executed: Vec<usize> = (0..20).map(|turn| fixture.build("//b:high", &[["mark=1", "mark=2"][turn % 2]]).executed).collect();
