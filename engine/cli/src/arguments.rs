@@ -45,6 +45,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) events: Option<Utf8PathBuf>,
 
+    /// Write the run as a Chrome trace, for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE", global = true)]
+    pub(crate) trace: Option<Utf8PathBuf>,
+
     /// When messages are coloured
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     pub(crate) color: Color,
@@ -91,6 +95,33 @@ pub(crate) enum Command {
         /// The question
         #[arg(value_name = "QUERY")]
         query: String,
+    },
+    /// Say why a target was built again: what changed, what executed, where it was cut off
+    Why {
+        /// A label, or an artifact as `LABEL[stage/index]`: then what its key is made of
+        #[arg(value_name = "LABEL")]
+        label: String,
+        /// Why it is not built again, as it stands now
+        #[arg(long)]
+        not: bool,
+        /// Compare with what it was in this run
+        #[arg(long, value_name = "RUN", conflicts_with = "not")]
+        since: Option<i64>,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List runs, or tell one: targets, stages, critical path
+    Log {
+        /// The number of a run
+        #[arg(value_name = "RUN")]
+        run: Option<i64>,
+        /// List so many, the newest
+        #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
+        limit: u32,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Show a target's declaration and results, or what a package file holds
     Show {

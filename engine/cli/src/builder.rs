@@ -1,20 +1,20 @@
 //! Builds the targets of a request and prints what they give.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::Utf8PathBuf;
 use graph::{
-    Digest, Engine, EngineOptions, Label, LoadRequest, Look, Pattern, Remembered, Request, RuleKind, Session, SessionFault, Shared,
-    SourceReader, TargetReport, Workspace,
+    Digest, Engine, EngineOptions, Event, EventSink, Label, LoadRequest, Look, Pattern, Remembered, Request, RuleKind, RunOutcome,
+    RunRecorder, Session, SessionFault, Shared, SourceReader, TargetReport, Workspace,
 };
-use store::{FileStamp, Store};
+use store::{FileStamp, RecordKind, Store};
 
 use crate::arguments::Options;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
-use crate::interruption;
-use crate::opened::Surroundings;
+use crate::opened::{self, Surroundings};
+use crate::{interruption, trace_file};
 
 /// What a command builds: of the patterns' targets those that it is for.
 pub(crate) type Choice = fn(&Workspace, &[Pattern], &Console) -> Result<Vec<Label>, Fault>;
@@ -26,12 +26,41 @@ pub(crate) struct Builder {
     key: Option<Digest>,
     root: Utf8PathBuf,
     console: Arc<Console>,
-    started: Instant,
+    run: Arc<Run>,
+}
+
+/// The run that is being recorded, and where it goes.
+pub(crate) struct Run {
+    recorder: RunRecorder,
+    trace: Option<Utf8PathBuf>,
+    key: Option<Digest>,
+    is_kept: AtomicBool,
+}
+
+impl Run {
+    /// Keeps the record, once. A fault is told and changes nothing: what was built is built.
+    pub(crate) fn keep(&self, store: &Store, outcome: RunOutcome, console: &Console) {
+        if self.is_kept.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let record = self.recorder.record(outcome);
+        let graph = self.key.map(|key| (RecordKind::Graph, key));
+        let number = match RunRecorder::keep(store, &record, graph.as_slice()) {
+            Ok(number) => number,
+            Err(fault) => return console.tell(&format!("this run is not in the log: {fault}")),
+        };
+        console.run(number, &record);
+        if let Some(path) = &self.trace
+            && let Err(error) = std::fs::write(path, trace_file::trace(&record, number))
+        {
+            console.tell(&format!("cannot write the trace {path}: {error}"));
+        }
+    }
 }
 
 enum Work {
     /// Nothing changed since these were given.
-    Known(Vec<TargetReport>),
+    Known(Box<Store>, Vec<TargetReport>),
     Session(Box<Session>),
 }
 
@@ -45,19 +74,25 @@ impl Builder {
         (command, choice): (&str, Choice),
         patterns: &[Pattern],
     ) -> Result<Builder, Fault> {
-        let started = Instant::now();
         let load = surroundings.request(patterns);
         let program = std::env::current_exe().ok().and_then(|program| Utf8PathBuf::from_path_buf(program).ok());
         let program = program.and_then(|program| FileStamp::at(&program));
         let key = program.map(|program| Request { load: &load, command, program }.key());
         let store = surroundings.store()?;
+        let words = std::env::args().skip(1).collect();
+        let trace = match &options.trace {
+            Some(path) => Some(opened::directory(options)?.join(path)),
+            None => None,
+        };
+        let recorder = RunRecorder::start(console.clone(), words);
+        let run = Arc::new(Run { recorder, trace, key, is_kept: AtomicBool::new(false) });
         let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
-        let builder = |work| Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), started };
-        let engine = |store, sources| engine(store, sources, options, console);
+        let builder = |work| Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), run: run.clone() };
+        let engine = |store, sources| engine(store, sources, options, console, &run);
         let resumed = match key.and_then(|key| Remembered::find(&store, key)) {
             None => Err((store, sources)),
             Some(mut remembered) => match remembered.look(&store, &sources) {
-                Look::Unchanged => return Ok(builder(Work::Known(remembered.reports(surroundings.root())))),
+                Look::Unchanged => return Ok(builder(Work::Known(Box::new(store), remembered.reports(surroundings.root())))),
                 Look::Unclear => Err((store, sources)),
                 Look::Sources(changed) => Ok(resume(engine(store, sources)?, remembered, &changed, &load)?),
             },
@@ -78,7 +113,7 @@ impl Builder {
     /// The targets to build, in order.
     pub(crate) fn labels(&self) -> Vec<Label> {
         match &self.work {
-            Work::Known(reports) => reports.iter().map(|report| report.label.clone()).collect(),
+            Work::Known(_, reports) => reports.iter().map(|report| report.label.clone()).collect(),
             Work::Session(session) => session.requested(),
         }
     }
@@ -86,11 +121,14 @@ impl Builder {
     /// Builds `label` and what it needs, and prints its lines.
     pub(crate) fn build(&mut self, label: &Label) -> Result<TargetReport, Fault> {
         let reports = match &mut self.work {
-            Work::Known(reports) => Ok(reports.iter().filter(|report| report.label == *label).cloned().collect()),
+            Work::Known(_, reports) => Ok(reports.iter().filter(|report| report.label == *label).cloned().collect()),
             Work::Session(session) => session.build(label).map_err(|failure| Fault::build(session.workspace(), &failure)),
         };
         let mut reports: Vec<TargetReport> = reports?;
-        reports.iter().for_each(|report| self.console.target(report));
+        for report in &reports {
+            self.console.target(report);
+            self.run.recorder.target(report);
+        }
         let position = reports.iter().position(|report| report.label == *label);
         let report = position.map(|position| reports.swap_remove(position));
         let report = report.ok_or_else(|| Fault::input(format!("there is nothing to build for `{label}`")))?;
@@ -114,16 +152,24 @@ impl Builder {
     pub(crate) fn build_all(&mut self) -> Result<Exit, Fault> {
         let mut exit = Exit::Success;
         for label in self.labels() {
-            if !self.build(&label)?.success {
+            if !self.build(&label).inspect_err(|fault| self.keep(fault.into()))?.success {
                 exit = Exit::Failed;
             }
         }
-        self.finish();
+        self.finish(exit);
         Ok(exit)
     }
 
+    fn keep(&self, outcome: RunOutcome) {
+        let store = match &self.work {
+            Work::Known(store, _) => store,
+            Work::Session(session) => session.engine().store(),
+        };
+        self.run.keep(store, outcome, &self.console);
+    }
+
     /// Keeps what the next command can begin with, and says how much was done, when something was.
-    pub(crate) fn finish(&mut self) {
+    pub(crate) fn finish(&mut self, exit: Exit) {
         if let (Work::Session(session), Some(key)) = (&mut self.work, self.key)
             && let Err(fault) = session.remember(key)
         {
@@ -131,9 +177,15 @@ impl Builder {
         }
         let (executed, found) = self.console.counts();
         if executed > 0 {
-            let seconds = self.started.elapsed().as_secs_f64();
+            let seconds = self.run.recorder.elapsed().as_secs_f64();
             self.console.tell(&format!("{executed} stages executed, {found} found in the store, {seconds:.2} s"));
         }
+        self.keep(match exit {
+            Exit::Success => RunOutcome::Succeeded,
+            Exit::Failed => RunOutcome::VerdictFailed,
+            Exit::BadInput => RunOutcome::Failed("bad input".to_owned()),
+            Exit::Interrupted => RunOutcome::Interrupted,
+        });
     }
 
     /// The console.
@@ -142,14 +194,26 @@ impl Builder {
     }
 }
 
-fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>) -> Result<Engine, Fault> {
+impl EventSink for Run {
+    fn event(&self, event: &Event) {
+        self.recorder.event(event);
+    }
+}
+
+impl From<&Fault> for RunOutcome {
+    fn from(fault: &Fault) -> RunOutcome {
+        if fault.exit == Exit::Interrupted { RunOutcome::Interrupted } else { RunOutcome::Failed(fault.message.clone()) }
+    }
+}
+
+fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>, run: &Arc<Run>) -> Result<Engine, Fault> {
     let threads = match options.jobs {
         Some(jobs) => jobs.into(),
         None => std::thread::available_parallelism().map_or(1, usize::from),
     };
-    let engine = Engine::new(Shared::new(store, console.clone(), sources), EngineOptions { threads, shuffle: None });
+    let engine = Engine::new(Shared::new(store, run.clone(), sources), EngineOptions { threads, shuffle: None });
     let engine = engine.map_err(Fault::failed)?;
-    interruption::arm(engine.interrupt_handle(), console.clone());
+    interruption::arm(engine.interrupt_handle(), console.clone(), run.clone());
     Ok(engine)
 }
 

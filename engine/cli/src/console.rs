@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use graph::{Event, EventSink, Progress, TargetReport};
+use graph::{Event, EventSink, Progress, RunRecord, TargetReport};
 
 use crate::arguments::{Color, Options};
 use crate::event_file::EventFile;
@@ -92,6 +92,13 @@ impl Console {
     pub(crate) fn target(&self, report: &TargetReport) {
         if let Some(events) = &self.events {
             lock(events).target(report);
+        }
+    }
+
+    /// The end of a run, for the file of events.
+    pub(crate) fn run(&self, number: i64, record: &RunRecord) {
+        if let Some(events) = &self.events {
+            lock(events).run(number, record);
         }
     }
 

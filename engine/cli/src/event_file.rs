@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{LineWriter, Write};
 
 use camino::Utf8Path;
-use graph::{Event, Figure, Progress, StageEvent, TargetReport};
+use graph::{Event, Figure, Progress, RunRecord, StageEvent, TargetReport};
 use serde::{Serialize, Serializer};
 
 /// A file that takes events.
@@ -13,10 +13,22 @@ pub(crate) struct EventFile {
     fault: Option<std::io::Error>,
 }
 
+/// Raised when a line changes its meaning.
+const VERSION: u32 = 1;
+
 /// One line.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 enum Line<'a> {
+    Schema {
+        version: u32,
+    },
+    Run {
+        run: i64,
+        outcome: &'static str,
+        started_ms: i64,
+        elapsed_ms: f64,
+    },
     Stage {
         label: String,
         stage: &'a str,
@@ -62,7 +74,15 @@ impl Serialize for Figures<'_> {
 impl EventFile {
     /// Makes the file, or empties it.
     pub(crate) fn create(path: &Utf8Path) -> std::io::Result<EventFile> {
-        Ok(EventFile { file: LineWriter::new(File::create(path)?), fault: None })
+        let mut file = EventFile { file: LineWriter::new(File::create(path)?), fault: None };
+        file.write(&Line::Schema { version: VERSION });
+        Ok(file)
+    }
+
+    /// Writes the end of a run.
+    pub(crate) fn run(&mut self, number: i64, record: &RunRecord) {
+        let RunRecord { started_ms, elapsed_ms, ref outcome, .. } = *record;
+        self.write(&Line::Run { run: number, outcome: outcome.word(), started_ms, elapsed_ms });
     }
 
     /// Writes an event of the engine; starts of stages and steps of waves are for live displays and left out.

@@ -4,10 +4,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use graph::InterruptHandle;
+use graph::{InterruptHandle, RunOutcome};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::builder::Run;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 
@@ -23,6 +24,7 @@ static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
 struct Running {
     handle: InterruptHandle,
     console: Arc<Console>,
+    run: Arc<Run>,
 }
 
 /// Begins to listen. Without a build to stop, a signal ends the process.
@@ -34,8 +36,8 @@ pub(crate) fn watch() {
 }
 
 /// Names the build that the next signal stops.
-pub(crate) fn arm(handle: InterruptHandle, console: Arc<Console>) {
-    *running() = Some(Running { handle, console });
+pub(crate) fn arm(handle: InterruptHandle, console: Arc<Console>, run: Arc<Run>) {
+    *running() = Some(Running { handle, console, run });
 }
 
 fn stop() {
@@ -51,9 +53,13 @@ fn stop() {
 /// Ends the process unless the build ends it before: a stage may still run for minutes.
 fn give_up(running: &Running) {
     std::thread::sleep(PATIENCE);
-    let handle = running.handle.clone();
+    let Running { handle, console, run } = running.clone();
     let (written, when_written) = std::sync::mpsc::channel();
-    std::thread::spawn(move || written.send(handle.keep_finished()));
+    std::thread::spawn(move || {
+        let kept = handle.keep_finished();
+        handle.with_store(|store| run.keep(store, RunOutcome::Interrupted, &console));
+        written.send(kept)
+    });
     let kept = match when_written.recv_timeout(WRITING) {
         Ok(Ok(())) => Ok("a stage still runs and is given up; those that are finished are kept".to_owned()),
         Ok(Err(failure)) => Err(failure.to_string()),

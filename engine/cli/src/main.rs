@@ -9,10 +9,12 @@ mod composition;
 mod exit;
 mod opened;
 // What is told while it works.
+mod clock;
 mod console;
 mod event_file;
 mod progress;
 mod stage_line;
+mod trace_file;
 // Work.
 mod builder;
 mod command;

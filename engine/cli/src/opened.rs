@@ -24,13 +24,12 @@ pub(crate) fn directory(options: &Options) -> Result<Utf8PathBuf, Fault> {
 
 /// The surroundings of a command: where it stands in which workspace, and what may be used there.
 pub(crate) struct Surroundings {
-    directory: Utf8PathBuf,
     root: Utf8PathBuf,
     package: PackageName,
     changes: Vec<Override>,
     registry: Registry,
     repositories: Vec<EmbeddedRepository>,
-    store: Option<Utf8PathBuf>,
+    store: Utf8PathBuf,
 }
 
 impl Surroundings {
@@ -46,8 +45,7 @@ impl Surroundings {
             changes: changes.collect::<Result<_, Fault>>()?,
             registry: composition::registry(),
             repositories: composition::repositories(),
-            store: options.store.clone(),
-            directory,
+            store: store_directory(options)?,
             root,
         })
     }
@@ -101,11 +99,20 @@ impl Surroundings {
 
     /// Opens the store of the options, made when it is not there.
     pub(crate) fn store(&self) -> Result<Store, Fault> {
-        let place = match &self.store {
-            Some(wanted) => self.directory.join(wanted),
-            None => default_store()?,
-        };
-        Ok(Store::open(&place)?)
+        Ok(Store::open(&self.store)?)
+    }
+}
+
+/// Opens the store of the options, for commands that need no workspace.
+pub(crate) fn store(options: &Options) -> Result<Store, Fault> {
+    Ok(Store::open(&store_directory(options)?)?)
+}
+
+/// Where the store of the options is.
+pub(crate) fn store_directory(options: &Options) -> Result<Utf8PathBuf, Fault> {
+    match &options.store {
+        Some(wanted) => Ok(directory(options)?.join(wanted)),
+        None => default_store(),
     }
 }
 

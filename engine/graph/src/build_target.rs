@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use store::{Digest, RecordKind};
 
 use crate::target_table::TargetTable;
-use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, TargetRecord, Workspace, export};
+use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, TargetInputs, TargetRecord, Workspace, export};
 
 /// What became of one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +40,14 @@ impl Engine {
     pub fn apply(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<BTreeMap<Label, Digest>, Failure> {
         let table = self.tabulate(workspace, labels)?;
         Ok((0..table.len()).filter_map(|target| Some((table.label(target)?, table.key(target)))).collect())
+    }
+
+    /// What `labels` and all they depend on are made from as they stand, by shallow key.
+    pub fn inputs_now(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<BTreeMap<Digest, TargetInputs>, Failure> {
+        let table = self.tabulate(workspace, labels)?;
+        let closure = workspace.closure(labels);
+        let targets = closure.iter().enumerate();
+        Ok(targets.map(|(number, target)| (table.key(number), TargetInputs::of(&table, number, target))).collect())
     }
 
     /// Builds `labels` and, before them, the targets with outcomes that they depend on; reports in that order, and
@@ -107,6 +115,7 @@ impl Engine {
 
     fn build_each(&mut self, workspace: &Workspace, table: &mut TargetTable, target: usize) -> Result<Vec<(usize, TargetReport)>, Failure> {
         let mut reports = Vec::new();
+        let mut read = Vec::new();
         for number in table.not_done_below(target) {
             let label = table.label(number).ok_or_else(|| Failure::build("the recorded graph is damaged"))?;
             let loaded = workspace.target(&label);
@@ -114,9 +123,18 @@ impl Engine {
             let outcome = if matches!(loaded.rule().kind(), RuleKind::Built | RuleKind::Run) {
                 let report = self.build_one(workspace, loaded, table.key(number))?;
                 let outcome = report.outcome;
+                if !report.cached {
+                    // Of what nothing was built from there is nothing to explain.
+                    for number in read.drain(..).chain([number]) {
+                        if let Some(target) = table.label(number).and_then(|label| workspace.target(&label)) {
+                            TargetInputs::keep(self.shared(), table, number, target)?;
+                        }
+                    }
+                }
                 reports.push((number, report));
                 outcome
             } else {
+                read.push(number);
                 // A target that is only read gives what it is declared to be.
                 table.key(number)
             };

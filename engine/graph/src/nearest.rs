@@ -1,7 +1,7 @@
 //! The names a mistyped one was probably meant to be.
 
 /// At most three of `known` that are a few edits away from `found`, nearest first.
-pub(crate) fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub fn nearest<'a>(found: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let limit = (found.chars().count() / 3).max(2);
     let mut candidates: Vec<(usize, &str)> = known
         .into_iter()

@@ -86,6 +86,11 @@ pub trait Rule: Send + Sync {
         Digest::ABSENT
     }
 
+    /// The parts of the code in [`Rule::fingerprint`] by name, for explanations.
+    fn code(&self) -> Vec<(&'static str, Digest)> {
+        vec![("rule", self.fingerprint())]
+    }
+
     /// What to run before [`Rule::finish`], one after another; see [`WaveFunction`].
     fn waves(&self) -> &'static [WaveFunction] {
         &[]

@@ -56,6 +56,13 @@ impl InterruptHandle {
         self.interrupted.load(Ordering::Relaxed)
     }
 
+    /// Gives the engine's store to `work`, unless the engine is gone.
+    pub fn with_store(&self, work: impl FnOnce(&Store)) {
+        if let Some(shared) = self.shared.upgrade() {
+            work(&shared.store);
+        }
+    }
+
     /// Writes what is finished to the store, for a process that ends without waiting for the stages that run.
     pub fn keep_finished(&self) -> Result<(), Failure> {
         self.shared.upgrade().map_or(Ok(()), |shared| shared.flush())

@@ -69,12 +69,33 @@ pub type StageInput = (&'static str, Digest);
 /// What is recorded of a stage under its key.
 #[derive(Serialize, Deserialize)]
 struct StageRecord<F> {
-    digest: Digest,
-    bytes: u64,
+    about: StageFacts,
     facts: F,
-    figures: Vec<(String, Figure)>,
-    inputs: Vec<(String, Digest)>,
-    elapsed_ms: f64,
+}
+
+/// What is known of a stage's execution, by its deep key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StageFacts {
+    /// Digest of the artifact.
+    pub digest: Digest,
+    /// Bytes of the artifact's encoding.
+    pub bytes: u64,
+    /// Its figures, in the stage's order.
+    pub figures: Vec<(String, Figure)>,
+    /// Digest of the code and tables it was made by.
+    pub fingerprint: Digest,
+    /// Names and digests of what it read, in the order of the key.
+    pub inputs: Vec<(String, Digest)>,
+    /// Wall time of the execution in milliseconds.
+    pub elapsed_ms: f64,
+}
+
+impl StageFacts {
+    /// Those under a deep key, when it has a record.
+    pub fn read(store: &store::Store, key: &Digest) -> Result<Option<StageFacts>, StoreFault> {
+        // They are the record's first field, and what follows in the encoding is not read.
+        store.record(RecordKind::Action, key)
+    }
 }
 
 /// Finds the artifact of a stage in the store, or runs `compute` and stores what it gives.
@@ -165,9 +186,10 @@ impl Attempt<'_> {
         let Some(record) = self.shared.record::<StageRecord<F>>(RecordKind::Action, &self.key)? else {
             return Ok(None);
         };
-        self.shared.note_stage(self.id.clone(), self.key, record.digest);
-        self.tell(Progress::Cached, true, started.elapsed(), Some(record.digest), record.figures);
-        Ok(Some(Artifact::new(record.digest, record.facts)))
+        let StageRecord { about, facts } = record;
+        self.shared.note_stage(self.id.clone(), self.key, about.digest);
+        self.tell(Progress::Cached, true, started.elapsed(), Some(about.digest), about.figures);
+        Ok(Some(Artifact::new(about.digest, facts)))
     }
 
     fn execute<T: Body, F: Facts>(&self, compute: impl FnOnce() -> Result<Made<T, F>, Failure>) -> Result<Artifact<T, F>, Failure> {
@@ -201,14 +223,15 @@ impl Attempt<'_> {
         self.shared.keep_body(digest, Arc::new(made.body), length);
         self.shared.add_blob(digest, encoded);
         self.shared.note_stage(self.id.clone(), self.key, digest);
-        let record = StageRecord {
+        let about = StageFacts {
             digest,
             bytes: length as u64,
-            facts: made.facts,
             figures: made.figures,
+            fingerprint: self.spec.fingerprint,
             inputs: self.inputs.iter().map(|(name, digest)| ((*name).to_owned(), *digest)).collect(),
             elapsed_ms: milliseconds(elapsed),
         };
+        let record = StageRecord { about, facts: made.facts };
         if self.spec.caching == Caching::Recorded {
             self.shared.add_record(RecordKind::Action, self.key, &record, References::blobs([digest]))?;
         }
@@ -216,7 +239,7 @@ impl Attempt<'_> {
         if elapsed > WRITE_AT_ONCE || self.shared.has_much_to_write() {
             self.shared.flush()?;
         }
-        Ok((Artifact::new(digest, record.facts), record.figures))
+        Ok((Artifact::new(digest, record.facts), record.about.figures))
     }
 
     fn tell(&self, progress: Progress, success: bool, elapsed: Duration, digest: Option<Digest>, figures: Vec<(String, Figure)>) {

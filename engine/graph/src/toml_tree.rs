@@ -116,6 +116,20 @@ impl Node {
         node
     }
 
+    /// Adds the values without parts, with their paths below `path`.
+    pub(crate) fn add_leaves(&self, path: &str, leaves: &mut Vec<(String, String)>) {
+        match &self.value {
+            NodeValue::Table(entries) => {
+                let separator = if path.is_empty() { "" } else { "." };
+                entries.iter().for_each(|entry| entry.node.add_leaves(&format!("{path}{separator}{}", entry.key), leaves));
+            }
+            NodeValue::Array(nodes) if nodes.iter().any(|node| matches!(node.value, NodeValue::Table(_) | NodeValue::Array(_))) => {
+                nodes.iter().enumerate().for_each(|(index, node)| node.add_leaves(&format!("{path}[{index}]"), leaves));
+            }
+            _ => leaves.push((path.to_owned(), self.to_string())),
+        }
+    }
+
     /// Adds the value without its form: table keys sorted, no positions.
     pub(crate) fn add_to(&self, key: &mut KeyBuilder) {
         match &self.value {

@@ -94,6 +94,15 @@ impl LoadedTarget {
         declared.map(|entry| (entry.key.clone(), entry.node.to_string())).collect()
     }
 
+    /// Every value declared, by the path of its field as in `layout.tiles` or `op[2].args`, in TOML; a list of plain values is
+    /// one value.
+    pub fn leaves(&self) -> Vec<(String, String)> {
+        let mut leaves = Vec::new();
+        self.node.add_leaves("", &mut leaves);
+        leaves.retain(|(path, _)| path != "rule");
+        leaves
+    }
+
     /// Where it is declared.
     pub fn place(&self) -> Place {
         self.file.place(&self.header)

@@ -31,6 +31,19 @@ impl Crate {
         }
     }
 
+    const fn folder(self) -> &'static str {
+        match self {
+            Self::Ipu21 => "device/ipu21",
+            Self::Toolchain => "device/toolchain",
+            Self::Package => "device/package",
+            Self::Simulator => "device/simulator",
+            Self::Driver => "device/driver",
+            Self::Exchange => "rules/exchange",
+            Self::Reference => "rules/reference",
+            Self::Compiler => "rules/compiler",
+        }
+    }
+
     /// The crates it is built with: their code is its code too.
     const fn built_with(self) -> &'static [Crate] {
         match self {
@@ -49,24 +62,31 @@ pub(crate) const COMPILATION: &[Crate] = &[Crate::Ipu21, Crate::Toolchain, Crate
 pub(crate) fn of(crates: &[Crate]) -> Digest {
     let mut key = KeyBuilder::new("fingerprint");
     key.text(env!("FINGERPRINT_PIPELINE")).text(env!("FINGERPRINT_LOCK"));
-    let built_with = crates.iter().flat_map(|name| name.built_with());
-    let all: BTreeSet<Crate> = crates.iter().chain(built_with).copied().collect();
-    for name in all {
+    for name in all(crates) {
         key.text(name.digest());
     }
     key.finish()
 }
 
-/// Everything a `program` target runs.
-pub(crate) fn program() -> Digest {
-    of(&[Crate::Ipu21, Crate::Toolchain, Crate::Exchange, Crate::Compiler, Crate::Package, Crate::Simulator])
+/// `crates` and all they are built with, each once.
+fn all(crates: &[Crate]) -> BTreeSet<Crate> {
+    crates.iter().flat_map(|name| name.built_with().iter().chain([name])).copied().collect()
 }
 
-/// Everything a `run` target runs.
-pub(crate) fn run() -> Digest {
-    let crates = [Crate::Ipu21, Crate::Toolchain, Crate::Exchange, Crate::Compiler, Crate::Package, Crate::Simulator];
-    of(&[&crates[..], &[Crate::Driver, Crate::Reference]].concat())
+/// The parts of [`of`] by name, for explanations.
+pub(crate) fn parts(crates: &[Crate]) -> Vec<(&'static str, Digest)> {
+    let own = [("rules/pipeline", env!("FINGERPRINT_PIPELINE")), ("Cargo.lock", env!("FINGERPRINT_LOCK"))];
+    let others = all(crates).into_iter().map(|name| (name.folder(), name.digest()));
+    // Written by the build script as hexadecimal digits.
+    own.into_iter().chain(others).filter_map(|(name, digest)| Some((name, digest.parse().ok()?))).collect()
 }
+
+/// Everything a `program` target runs.
+pub(crate) const PROGRAM: &[Crate] = &[Crate::Ipu21, Crate::Toolchain, Crate::Exchange, Crate::Compiler, Crate::Package, Crate::Simulator];
+
+/// Everything a `run` target runs.
+pub(crate) const RUN: &[Crate] =
+    &[Crate::Ipu21, Crate::Toolchain, Crate::Exchange, Crate::Compiler, Crate::Package, Crate::Simulator, Crate::Driver, Crate::Reference];
 
 #[cfg(test)]
 mod tests {

@@ -2,11 +2,13 @@
 
 mod build;
 mod clean;
+mod log;
 mod make;
 mod query;
 mod run;
 mod show;
 mod test;
+mod why;
 
 use std::sync::Arc;
 
@@ -19,7 +21,10 @@ use crate::exit::{Exit, Fault};
 /// Does what the arguments say, prints the outcome, and says how to end.
 pub(crate) fn execute(arguments: Arguments) -> Exit {
     let Arguments { labels, command, options } = arguments;
-    let console = match Console::new(&options, !matches!(command, Some(Command::Query { .. } | Command::Show { .. }))) {
+    let console = match Console::new(
+        &options,
+        !matches!(command, Some(Command::Query { .. } | Command::Show { .. } | Command::Why { .. } | Command::Log { .. })),
+    ) {
         Ok(console) => Arc::new(console),
         Err(fault) => return complain(&fault),
     };
@@ -51,6 +56,10 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         (Some(Command::Test { labels }), _) => test::test(labels, options, console),
         (Some(Command::Query { query }), _) => query::query(query, options, console),
         (Some(Command::Show { what, json }), _) => show::show(what, *json, options, console),
+        (Some(Command::Why { label, not, since, json }), _) => {
+            why::why(&why::Question { label, not: *not, since: *since, json: *json }, options, console)
+        }
+        (Some(Command::Log { run, limit, json }), _) => log::log(*run, *limit, *json, options, console),
         (Some(Command::Clean { labels }), _) => clean::clean(labels, options, console),
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn test(labels: &[String], options: &Options, console: &Arc<Console>)
     let mut builder = Builder::open(&surroundings, options, console, ("test", choose), &patterns)?;
     let tests = builder.labels();
     let outcomes = tests.iter().map(|label| (label, test_one(&mut builder, label))).collect::<Vec<_>>();
-    builder.finish();
+    builder.finish(outcomes.iter().map(|(_, exit)| *exit).max().unwrap_or(Exit::Success));
     Ok(tell_verdicts(console, &outcomes))
 }
 

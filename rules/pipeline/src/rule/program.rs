@@ -58,7 +58,11 @@ impl Rule for ProgramRule {
     }
 
     fn fingerprint(&self) -> graph::Digest {
-        crate::fingerprint::program()
+        crate::fingerprint::of(crate::fingerprint::PROGRAM)
+    }
+
+    fn code(&self) -> Vec<(&'static str, graph::Digest)> {
+        crate::fingerprint::parts(crate::fingerprint::PROGRAM)
     }
 
     fn waves(&self) -> &'static [graph::WaveFunction] {

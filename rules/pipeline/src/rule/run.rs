@@ -65,7 +65,11 @@ impl Rule for RunRule {
     }
 
     fn fingerprint(&self) -> graph::Digest {
-        crate::fingerprint::run()
+        crate::fingerprint::of(crate::fingerprint::RUN)
+    }
+
+    fn code(&self) -> Vec<(&'static str, graph::Digest)> {
+        crate::fingerprint::parts(crate::fingerprint::RUN)
     }
 
     fn waves(&self) -> &'static [graph::WaveFunction] {

@@ -1,0 +1,236 @@
+//! `ipubuild why`: what made a target be built again, or not, or what an artifact's key is made of.
+
+use std::fmt::Write as _;
+
+use graph::{
+    Change, Db, Digest, Effect, Engine, EngineOptions, Label, Pattern, Reason, RunRecord, Shared, Silent, SourceReader, StageChange,
+    StageEntry, StageFacts, TargetInputs, TargetRecord, Why, WhyFault, Workspace,
+};
+use serde_json::json;
+use store::{RecordKind, Store};
+
+use crate::arguments::Options;
+use crate::command::log::no_such_run;
+use crate::console::Console;
+use crate::exit::{Exit, Fault};
+use crate::opened::Surroundings;
+use crate::show::table::table;
+
+/// What is asked.
+pub(crate) struct Question<'a> {
+    pub(crate) label: &'a str,
+    pub(crate) not: bool,
+    pub(crate) since: Option<i64>,
+    pub(crate) json: bool,
+}
+
+pub(crate) fn why(question: &Question<'_>, options: &Options, console: &Console) -> Result<Exit, Fault> {
+    let surroundings = Surroundings::find(options)?;
+    let label = Label::parse(question.label, surroundings.package()).map_err(Fault::input)?;
+    let store = surroundings.store()?;
+    let runs = RunRecord::newest(&store, u32::MAX)?;
+    let text = if question.not {
+        why_not(&surroundings, store, &runs, &label, question.json)?
+    } else if label.stage().is_some() {
+        spell_out(&store, &runs, &label, question.json)?
+    } else {
+        let answer = graph::why(&store, &runs, &label.to_string(), question.since).map_err(|fault| explain(fault, &label, &runs))?;
+        if question.json { pretty(&answer)? } else { tell(&answer) }
+    };
+    console.result(text.trim_end());
+    Ok(Exit::Success)
+}
+
+fn explain(fault: WhyFault, label: &Label, runs: &[(i64, RunRecord)]) -> Fault {
+    match fault {
+        WhyFault::NeverBuilt => never_built(label, runs),
+        WhyFault::NoSuchRun(run) if runs.iter().any(|(number, _)| *number == run) => {
+            Fault::input(format!("`{label}` was in no run up to {run}; expected a later one, `ipubuild log` lists them"))
+        }
+        WhyFault::NoSuchRun(run) => no_such_run(run, runs),
+        WhyFault::Store(fault) => fault.into(),
+    }
+}
+
+fn never_built(label: &Label, runs: &[(i64, RunRecord)]) -> Fault {
+    let known: std::collections::BTreeSet<&str> =
+        runs.iter().flat_map(|(_, run)| &run.targets).map(|target| target.label.as_str()).collect();
+    let text = label.to_string();
+    let nearest = graph::nearest(&text, known);
+    let hint = if nearest.is_empty() { String::new() } else { format!("; nearest {}", nearest.join(", ")) };
+    Fault::input(format!("no run of this store built `{label}`{hint}"))
+}
+
+fn pretty(value: &impl serde::Serialize) -> Result<String, Fault> {
+    serde_json::to_string_pretty(value).map_err(|error| Fault::failed(format!("cannot write JSON: {error}")))
+}
+
+fn tell(answer: &Why) -> String {
+    let Why { label, run, before, answered, reasons, stages, kept } = answer;
+    let mut text = String::new();
+    if let Some(answered) = answered {
+        let _ = writeln!(text, "run {answered} answered {label} from its record; it was built in run {run}");
+    }
+    let Some(before) = before else {
+        let _ = writeln!(text, "{label} was built for the first time in run {run}: no earlier run of this store has it with another key");
+        return text;
+    };
+    let _ = writeln!(text, "{label} in run {run}, against run {before}:");
+    if reasons.is_empty() {
+        let _ = writeln!(text, "  nothing it is made from differs");
+    }
+    reasons.iter().for_each(|reason| tell_reason(reason, &mut text));
+    if !stages.is_empty() {
+        let _ = write!(text, "\n{}", table(&["stage", "pieces", "because of", "executed", "ms", "result"], &stage_rows(stages)));
+    }
+    let _ = writeln!(text, "\n{kept} stages have the keys they had");
+    text
+}
+
+/// A line for the pieces of a stage that changed alike.
+fn stage_rows(stages: &[StageChange]) -> Vec<Vec<String>> {
+    let mut groups: Vec<(String, &StageChange, usize, usize, f64)> = Vec::new();
+    for stage in stages {
+        let name = format!("{}[{}]", stage.label, stage.stage.trim_matches(['[', ']']).split('/').next().unwrap_or_default());
+        let alike = |(known, first, ..): &&mut (String, &StageChange, usize, usize, f64)| {
+            *known == name && (first.effect, &first.because) == (stage.effect, &stage.because)
+        };
+        match groups.iter_mut().find(alike) {
+            Some((_, _, pieces, executed, elapsed_ms)) => {
+                *pieces += 1;
+                *executed += usize::from(stage.executed);
+                *elapsed_ms += stage.elapsed_ms;
+            }
+            None => groups.push((name, stage, 1, usize::from(stage.executed), stage.elapsed_ms)),
+        }
+    }
+    let row = |(name, first, pieces, executed, elapsed_ms): (String, &StageChange, usize, usize, f64)| {
+        let effect = match first.effect {
+            Effect::Changed => "changed",
+            Effect::CutOff => "same as before: cut off here",
+            Effect::New => "new",
+        };
+        let because = first.because.join(", ");
+        vec![name, pieces.to_string(), because, executed.to_string(), format!("{elapsed_ms:.2}"), effect.to_owned()]
+    };
+    groups.into_iter().map(row).collect()
+}
+
+fn tell_reason(reason: &Reason, text: &mut String) {
+    let path = reason.path.join(" -> ");
+    let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "not given".to_owned());
+    let digest = |digest: &Option<Digest>| digest.map_or("none".to_owned(), |digest| digest.short());
+    let _ = match &reason.change {
+        Change::Field { field, old, new } => writeln!(text, "  {field}: {} -> {}", value(old), value(new)),
+        Change::Source { path, old, new } => writeln!(text, "  file {path}: {} -> {}", digest(old), digest(new)),
+        Change::Code { part, old, new } => writeln!(text, "  code of {part}: {} -> {}", digest(old), digest(new)),
+        Change::Unknown => writeln!(text, "  something that no record tells any more"),
+    };
+    let _ = writeln!(text, "    in {path}");
+}
+
+/// The key of an artifact of the newest build: everything in it, and where it comes from.
+fn spell_out(store: &Store, runs: &[(i64, RunRecord)], label: &Label, json: bool) -> Result<String, Fault> {
+    let Some(name) = label.stage() else { return Err(Fault::input(format!("`{label}` names no artifact"))) };
+    let target = label.target();
+    let (record, entry) = newest_stage(store, runs, &target, label)?;
+    let facts = StageFacts::read(store, &entry.key)?;
+    let facts = facts.ok_or_else(|| Fault::failed(format!("the record of `{label}` is gone from the store; build it again")))?;
+    let producers = |digest: &Digest| -> Vec<String> {
+        let made = record.iter().filter(|(_, stage)| stage.digest == *digest && stage.key != entry.key);
+        made.map(|(label, stage)| format!("{label}{}", stage.name)).collect()
+    };
+    if json {
+        let inputs: Vec<_> =
+            facts.inputs.iter().map(|(name, digest)| json!({ "name": name, "digest": digest, "made_by": producers(digest) })).collect();
+        return pretty(&json!({
+            "artifact": label.to_string(), "stage": name.stage, "key": entry.key, "digest": entry.digest, "bytes": facts.bytes,
+            "elapsed_ms": facts.elapsed_ms, "code": facts.fingerprint, "inputs": inputs,
+        }));
+    }
+    let mut text = format!("{label}\n  key       {}\n  artifact  {}, {} bytes\n", entry.key, entry.digest, facts.bytes);
+    let _ = writeln!(text, "  the key is the digest of the stage's name `{}`, its code and these inputs:\n", name.stage);
+    let mut rows = vec![vec!["code".to_owned(), facts.fingerprint.short(), String::new()]];
+    rows.extend(facts.inputs.iter().map(|(name, digest)| vec![name.clone(), digest.short(), producers(digest).join(", ")]));
+    let _ = write!(text, "{}", table(&["input", "digest", "made by"], &rows));
+    Ok(text)
+}
+
+type Stages = Vec<(String, StageEntry)>;
+
+/// The stages of the newest build of `target` and of what it depends on, and the one that `label` names.
+fn newest_stage(store: &Store, runs: &[(i64, RunRecord)], target: &Label, label: &Label) -> Result<(Stages, StageEntry), Fault> {
+    let text = target.to_string();
+    let found = runs.iter().flat_map(|(_, run)| &run.targets).find(|known| known.label == text).ok_or_else(|| never_built(target, runs))?;
+    let mut stages = Stages::new();
+    let mut keys = vec![(text.clone(), found.key)];
+    while let Some((label, key)) = keys.pop() {
+        if let Some(record) = store.record::<TargetRecord>(RecordKind::Target, &key)? {
+            stages.extend(record.stages.into_iter().map(|stage| (label.clone(), stage)));
+        }
+        if let Some(inputs) = store.record::<TargetInputs>(RecordKind::Inputs, &key)? {
+            keys.extend(inputs.dependencies.into_iter().map(|(_, label, key)| (label, key)));
+        }
+    }
+    let wanted = label.stage().map(ToString::to_string).unwrap_or_default();
+    match stages.iter().find(|(label, stage)| *label == text && stage.name.to_string() == wanted) {
+        Some((_, stage)) => {
+            let stage = stage.clone();
+            Ok((stages, stage))
+        }
+        None => {
+            let names: Vec<String> = stages.iter().filter(|(label, _)| *label == text).map(|(_, stage)| stage.name.to_string()).collect();
+            let nearest = graph::nearest(&wanted, names.iter().map(String::as_str));
+            let hint = if nearest.is_empty() { names.join(" ") } else { nearest.join(", ") };
+            Err(Fault::input(format!("`{target}` has no artifact `{wanted}`; expected one of its stages, nearest {hint}")))
+        }
+    }
+}
+
+/// Compares a target as it stands now with what the store has.
+fn why_not(surroundings: &Surroundings, store: Store, runs: &[(i64, RunRecord)], label: &Label, json: bool) -> Result<String, Fault> {
+    let workspace: Workspace = surroundings.load(&[Pattern::One(label.target())])?;
+    let explained = |failure| Fault::build(&workspace, &failure);
+    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
+    let shared = Shared::new(store, std::sync::Arc::new(Silent), sources);
+    let mut engine = Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(explained)?;
+    let keys = engine.apply(&workspace, &[label.target()]).map_err(explained)?;
+    let key = keys.get(&label.target()).copied().unwrap_or(Digest::ABSENT);
+    let now = engine.inputs_now(&workspace, &[label.target()]).map_err(explained)?;
+    let store = engine.shared().store();
+    let text = label.to_string();
+    let sighting = runs.iter().find_map(|(number, run)| {
+        let target = run.targets.iter().find(|target| target.label == text)?;
+        Some((*number, run, target.key))
+    });
+    let Some((run, _, recorded)) = sighting else { return Err(never_built(label, runs)) };
+    let reasons = graph::reasons(store, &text, (recorded, key), &now)?;
+    let inputs = now.get(&key).cloned();
+    let is_recorded = store.record::<TargetRecord>(RecordKind::Target, &key)?.is_some();
+    if json {
+        return pretty(&json!({
+            "label": text, "key": key, "recorded_key": recorded, "run": run, "would_build": !is_recorded, "inputs": inputs,
+            "reasons": reasons,
+        }));
+    }
+    let mut answer = String::new();
+    if !is_recorded {
+        let _ = writeln!(answer, "{label} would be built now; against run {run}:");
+        reasons.iter().for_each(|reason| tell_reason(reason, &mut answer));
+        return Ok(answer);
+    }
+    let with_key = |run: &RunRecord| run.targets.iter().any(|target| target.label == text && target.key == key);
+    let newest = runs.iter().find(|(_, run)| with_key(run)).map_or("one that is gone".to_owned(), |(number, _)| number.to_string());
+    let _ = writeln!(answer, "{label} is not built again: its key {} has a record", key.short());
+    let _ = writeln!(answer, "the newest run with this key is {newest}; compared and equal are:\n");
+    if let Some(TargetInputs { rule, code, fields, sources, dependencies }) = inputs {
+        let mut rows = vec![vec!["rule".to_owned(), rule]];
+        rows.extend(code.iter().map(|(part, digest)| vec![format!("code of {part}"), digest.short()]));
+        rows.extend(fields.into_iter().map(|(field, value)| vec![field, value]));
+        rows.extend(sources.iter().map(|(field, path, digest)| vec![field.clone(), format!("{path} {}", digest.short())]));
+        rows.extend(dependencies.iter().map(|(field, label, key)| vec![field.clone(), format!("{label} {}", key.short())]));
+        let _ = write!(answer, "{}", table(&["input", "value"], &rows));
+    }
+    let _ = writeln!(answer, "\ncomments, order and form of BUILD.toml and times of files are in no key");
+    Ok(answer)
+}

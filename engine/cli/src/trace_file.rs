@@ -1,0 +1,24 @@
+//! A run as a Chrome trace: one row a thread, one span a stage. Chrome's and Perfetto's viewers open it.
+
+use graph::{RunRecord, StageEnd};
+use serde_json::{Value, json};
+
+/// The trace as JSON text.
+pub(crate) fn trace(run: &RunRecord, number: i64) -> String {
+    let microseconds = |milliseconds: f64| (milliseconds * 1e3).round();
+    let mut events = vec![json!({
+        "name": run.command.join(" "), "cat": "run", "ph": "X", "pid": number, "tid": "run", "ts": 0.0,
+        "dur": microseconds(run.elapsed_ms), "args": { "run": number, "started_ms": run.started_ms },
+    })];
+    events.extend(run.stages.iter().map(|stage| -> Value {
+        json!({
+            "name": format!("{}{}", stage.label, stage.name), "cat": stage.name.stage, "ph": "X", "pid": number, "tid": stage.thread,
+            "ts": microseconds(stage.start_ms), "dur": microseconds(stage.elapsed_ms),
+            "args": {
+                "key": stage.key, "digest": stage.digest, "cached": stage.end == StageEnd::Found,
+                "success": stage.end != StageEnd::Failed,
+            },
+        })
+    }));
+    json!({ "displayTimeUnit": "ms", "traceEvents": events }).to_string()
+}
