@@ -58,6 +58,16 @@ pub(crate) struct Options {
     pub(crate) changes: Vec<String>,
 }
 
+impl Options {
+    /// Number of worker threads.
+    pub(crate) fn threads(&self) -> usize {
+        match self.jobs {
+            Some(jobs) => jobs.into(),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        }
+    }
+}
+
 /// When messages are coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
@@ -122,6 +132,15 @@ pub(crate) enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+    },
+    /// Build again without anything that is kept, and compare every stage with what is
+    Verify {
+        /// Labels and patterns
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+        /// So often, each time with the pieces of a stage in another order
+        #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        repro: u32,
     },
     /// Show a target's declaration and results, or what a package file holds
     Show {

@@ -207,11 +207,8 @@ impl From<&Fault> for RunOutcome {
 }
 
 fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>, run: &Arc<Run>) -> Result<Engine, Fault> {
-    let threads = match options.jobs {
-        Some(jobs) => jobs.into(),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
-    let engine = Engine::new(Shared::new(store, run.clone(), sources), EngineOptions { threads, shuffle: None });
+    let shared = Shared::new(store, run.clone(), sources);
+    let engine = Engine::new(shared, EngineOptions { threads: options.threads(), shuffle: None });
     let engine = engine.map_err(Fault::failed)?;
     interruption::arm(engine.interrupt_handle(), console.clone(), run.clone());
     Ok(engine)

@@ -11,6 +11,7 @@ use signal_hook::iterator::Signals;
 use crate::builder::Run;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
+use crate::scratch;
 
 /// How long the stages that run may take to end; after it they are given up.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -71,6 +72,7 @@ fn give_up(running: &Running) {
 }
 
 fn exit() -> ! {
+    scratch::remove_all();
     std::process::exit(Exit::Interrupted.code().into())
 }
 

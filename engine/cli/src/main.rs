@@ -19,6 +19,7 @@ mod trace_file;
 mod builder;
 mod command;
 mod interruption;
+mod scratch;
 mod show;
 
 use std::process::ExitCode;

@@ -97,6 +97,11 @@ impl Surroundings {
         if label == label.target() { Ok(label) } else { Err(bracketed(&label)) }
     }
 
+    /// Where the store of the options is.
+    pub(crate) fn store_directory(&self) -> &Utf8Path {
+        &self.store
+    }
+
     /// Opens the store of the options, made when it is not there.
     pub(crate) fn store(&self) -> Result<Store, Fault> {
         Ok(Store::open(&self.store)?)

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use store::{Digest, RecordKind};
 
 use crate::target_table::TargetTable;
-use crate::{Db, Engine, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, TargetInputs, TargetRecord, Workspace, export};
+use crate::{
+    Db, Engine, Export, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, TargetInputs, TargetRecord, Workspace, export,
+};
 
 /// What became of one target.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +146,15 @@ impl Engine {
         Ok(reports)
     }
 
+    /// Makes the exported files what they should be, when they are written at all; their paths.
+    fn restore(&self, folder: &Utf8Path, exports: &[Export]) -> Result<Vec<Utf8PathBuf>, Failure> {
+        if self.exports {
+            export::restore(self.shared(), folder, exports)
+        } else {
+            Ok(exports.iter().map(|export| folder.join(&export.path)).collect())
+        }
+    }
+
     fn build_one(&mut self, workspace: &Workspace, target: &LoadedTarget, key: Digest) -> Result<TargetReport, Failure> {
         let label = target.label();
         if self.shared().is_interrupted() {
@@ -151,7 +162,7 @@ impl Engine {
         }
         let folder = workspace.artifacts_of(label);
         if let Some(record) = self.shared().record::<TargetRecord>(RecordKind::Target, &key)? {
-            match export::restore(self.shared(), &folder, &record.exports) {
+            match self.restore(&folder, &record.exports) {
                 Ok(exports) => return Ok(report(target, key, Found { record, exports, cached: true, recorded: true })),
                 // The exports' blobs are gone: the stages that made them run again.
                 Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => {
@@ -165,7 +176,7 @@ impl Engine {
             let outcome = run_rule(engine, target)?;
             let recorded = outcome.recorded;
             let record = record_of(engine, target, outcome);
-            let exports = export::restore(engine.shared(), &folder, &record.exports)?;
+            let exports = engine.restore(&folder, &record.exports)?;
             if recorded {
                 engine.shared().add_record(RecordKind::Target, key, &record, record.references())?;
             }

@@ -40,6 +40,8 @@ pub struct Engine {
     inputs: Arc<Inputs>,
     pool: Arc<rayon::ThreadPool>,
     shuffle: Option<u64>,
+    /// Whether exported files are written.
+    pub(crate) exports: bool,
 }
 
 #[derive(Default)]
@@ -112,7 +114,14 @@ impl Engine {
             inputs: Arc::default(),
             pool: Arc::new(pool),
             shuffle: options.shuffle,
+            exports: true,
         })
+    }
+
+    /// The same, leaving the workspace's folder of artifacts alone.
+    #[must_use]
+    pub fn without_exports(self) -> Engine {
+        Engine { exports: false, ..self }
     }
 
     /// Declares a target, or with `None` takes it away. Does nothing when nothing changed.

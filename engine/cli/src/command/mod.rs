@@ -8,6 +8,7 @@ mod query;
 mod run;
 mod show;
 mod test;
+mod verify;
 mod why;
 
 use std::sync::Arc;
@@ -60,6 +61,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
             why::why(&why::Question { label, not: *not, since: *since, json: *json }, options, console)
         }
         (Some(Command::Log { run, limit, json }), _) => log::log(*run, *limit, *json, options, console),
+        (Some(Command::Verify { labels, repro }), _) => verify::verify(labels, *repro, options, console),
         (Some(Command::Clean { labels }), _) => clean::clean(labels, options, console),
     }
 }
