@@ -79,6 +79,17 @@ pub(crate) enum Color {
     Never,
 }
 
+/// How the answer to a query looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum QueryOutput {
+    /// A label a line
+    Labels,
+    /// Label, rule, place and dependencies of each target
+    Json,
+    /// The graph of the targets, for Graphviz
+    Dot,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -100,11 +111,14 @@ pub(crate) enum Command {
         #[arg(required = true, value_name = "LABEL")]
         labels: Vec<String>,
     },
-    /// List targets: `PATTERN`, `deps(PATTERN)` or `rdeps(UNIVERSE, PATTERN)`
+    /// List targets: patterns, `deps(X)`, `rdeps(UNIVERSE, X)`, `allpaths(A, B)`, `kind(RULE, X)`, …
     Query {
         /// The question
         #[arg(value_name = "QUERY")]
         query: String,
+        /// How the answer looks
+        #[arg(long, value_name = "FORM", default_value = "labels")]
+        output: QueryOutput,
     },
     /// Say why a target was built again: what changed, what executed, where it was cut off
     Why {

@@ -57,11 +57,9 @@ impl Engine {
     pub fn build_targets(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<Vec<TargetReport>, Failure> {
         let mut table = self.tabulate(workspace, labels)?;
         let mut reports = Vec::new();
-        for label in labels {
-            if let Some(target) = table.find(label) {
-                let built = self.build_below(workspace, &mut table, target)?;
-                reports.extend(built.into_iter().map(|(_, report)| report));
-            }
+        for target in table.find(labels).into_iter().flatten() {
+            let built = self.build_below(workspace, &mut table, target)?;
+            reports.extend(built.into_iter().map(|(_, report)| report));
         }
         Ok(reports)
     }

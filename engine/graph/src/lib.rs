@@ -23,6 +23,7 @@ mod test_suite;
 // All of them together.
 mod loader;
 mod query;
+mod query_answer;
 mod target_graph;
 mod workspace;
 // Stages.
@@ -66,7 +67,7 @@ pub use label::{Label, LabelFault, PackageName, Pattern, StageName};
 pub use nearest::nearest;
 pub use outcome::{Export, Outcome, StageEntry, TargetRecord};
 pub use override_field::{Override, OverrideFault};
-pub use query::{Query, QueryFault};
+pub use query::{FUNCTIONS, Query, QueryFault};
 pub use remembered::{Look, Remembered, Request};
 pub use repository::EmbeddedRepository;
 pub use rule::{Field, Registry, Rule, RuleKind, WaveFunction};

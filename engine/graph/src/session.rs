@@ -14,6 +14,9 @@ pub struct Session {
     workspace: Workspace,
     table: TargetTable,
     requested: Vec<(usize, Label)>,
+    /// Places in `requested`, by label and by target.
+    places: HashMap<Label, usize>,
+    positions: HashMap<usize, usize>,
     /// What the last builds of the requested targets gave.
     reports: Vec<Option<TargetReport>>,
     /// From what was remembered, when the session began with that.
@@ -55,7 +58,8 @@ impl Session {
             Ok(table) => table,
             Err(failure) => return Err(Box::new((failure, workspace))),
         };
-        let requested: Vec<(usize, Label)> = labels.iter().filter_map(|label| Some((table.find(label)?, label.clone()))).collect();
+        let found = table.find(labels).into_iter().zip(labels);
+        let requested = found.filter_map(|(target, label)| Some((target?, label.clone()))).collect();
         Ok(Session::new(engine, workspace, table, requested, None))
     }
 
@@ -105,8 +109,22 @@ impl Session {
     }
 
     fn new(engine: Engine, workspace: Workspace, table: TargetTable, requested: Vec<(usize, Label)>, glance: Option<Glance>) -> Session {
+        let positions = requested.iter().enumerate().map(|(position, (target, _))| (*target, position)).collect();
+        let places = requested.iter().enumerate().map(|(place, (_, label))| (label.clone(), place)).collect();
         let (reports, is_whole) = (vec![None; requested.len()], glance.is_none());
-        Session { engine, workspace, table, requested, reports, glance, built: BTreeMap::new(), is_lasting: true, is_whole }
+        Session {
+            engine,
+            workspace,
+            table,
+            requested,
+            places,
+            positions,
+            reports,
+            glance,
+            built: BTreeMap::new(),
+            is_lasting: true,
+            is_whole,
+        }
     }
 
     /// What is loaded of the workspace.
@@ -126,19 +144,20 @@ impl Session {
 
     /// Builds one of the requested targets; the reports of what was built for it, its own last.
     pub fn build(&mut self, label: &Label) -> Result<Vec<TargetReport>, Failure> {
-        let Some(position) = self.requested.iter().position(|(_, known)| known == label) else {
+        let Some(position) = self.places.get(label).copied() else {
             return Err(Failure::build("it is not among the requested targets").at_label(label));
         };
         let (target, _) = self.requested[position];
         if self.table.is_done(target) {
-            return Ok(self.reports[position].iter().map(|report| TargetReport { cached: true, ..report.clone() }).collect());
+            return Ok(self.reports[position].iter().cloned().collect());
         }
         let built = self.engine.build_below(&self.workspace, &mut self.table, target)?;
         for (target, report) in &built {
             self.note(*target, report);
-        }
-        if let Some((_, report)) = built.last().filter(|(last, _)| *last == target) {
-            self.reports[position] = Some(report.clone());
+            // Another requested target may have been built on the way.
+            if let Some(position) = self.positions.get(target) {
+                self.reports[*position] = Some(report.clone());
+            }
         }
         Ok(built.into_iter().map(|(_, report)| report).collect())
     }

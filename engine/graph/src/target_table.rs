@@ -102,10 +102,17 @@ impl TargetTable {
         &self.rules[usize::from(self.rule_of[target])]
     }
 
-    /// The number of a label, by looking through all of them from the end, where the requested ones stand.
-    pub(crate) fn find(&self, label: &Label) -> Option<usize> {
-        let text = label.target().to_string();
-        (0..self.len()).rev().find(|target| self.labels.get(*target) == text)
+    /// The numbers of `labels`, in their order; of one that is not in the table, none.
+    pub(crate) fn find(&self, labels: &[Label]) -> Vec<Option<usize>> {
+        let mut wanted: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, label) in labels.iter().enumerate() {
+            wanted.entry(label.target().to_string()).or_default().push(place);
+        }
+        let mut found = vec![None; labels.len()];
+        for target in 0..self.len() {
+            wanted.get(self.labels.get(target)).into_iter().flatten().for_each(|place| found[*place] = Some(target));
+        }
+        found
     }
 
     pub(crate) fn file_count(&self) -> usize {

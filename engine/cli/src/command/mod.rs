@@ -55,7 +55,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         (Some(Command::Build { labels }), _) => build::build(labels, options, console),
         (Some(Command::Run { labels }), _) => run::run(labels, options, console),
         (Some(Command::Test { labels }), _) => test::test(labels, options, console),
-        (Some(Command::Query { query }), _) => query::query(query, options, console),
+        (Some(Command::Query { query, output }), _) => query::query(query, *output, options, console),
         (Some(Command::Show { what, json }), _) => show::show(what, *json, options, console),
         (Some(Command::Why { label, not, since, json }), _) => {
             why::why(&why::Question { label, not: *not, since: *since, json: *json }, options, console)
