@@ -79,6 +79,26 @@ pub(crate) enum Color {
     Never,
 }
 
+/// What to do with the store.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreCommand {
+    /// Count what it holds
+    Stats {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Read all of it, and name what is damaged
+    Check {
+        /// Remove what is damaged, so that builds make it again
+        #[arg(long)]
+        repair: bool,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// How the answer to a query looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QueryOutput {
@@ -156,6 +176,28 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         repro: u32,
     },
+    /// Take back the space of results that are not used any more
+    Gc {
+        /// Evict the least recently used until the store is this small, as in 10G
+        #[arg(long, value_name = "SIZE")]
+        max_size: Option<String>,
+        /// Evict what no run used for so long, as in 30d
+        #[arg(long, value_name = "AGE")]
+        older_than: Option<String>,
+        /// Keep what the newest runs used; without another bound everything else goes
+        #[arg(long, value_name = "N")]
+        keep_runs: Option<u32>,
+        /// Only say what would go
+        #[arg(long)]
+        dry_run: bool,
+    },
+    /// Look into the store
+    Store {
+        #[command(subcommand)]
+        command: StoreCommand,
+    },
+    /// Say whether machine, store and workspace are fit
+    Doctor,
     /// Show a target's declaration and results, or what a package file holds
     Show {
         /// A label, or a file `FILE.ipuexe`

@@ -150,14 +150,23 @@ impl Builder {
 
     /// Builds the requested targets in order up to the first that gives nothing; fails when a verdict does.
     pub(crate) fn build_all(&mut self) -> Result<Exit, Fault> {
-        let mut exit = Exit::Success;
+        self.build_all_and_tell_lasting().map(|(exit, _)| exit)
+    }
+
+    /// The same, with the targets that may be answered from a record later.
+    pub(crate) fn build_all_and_tell_lasting(&mut self) -> Result<(Exit, Vec<Label>), Fault> {
+        let (mut exit, mut lasting) = (Exit::Success, Vec::new());
         for label in self.labels() {
-            if !self.build(&label).inspect_err(|fault| self.keep(fault.into()))?.success {
+            let report = self.build(&label).inspect_err(|fault| self.keep(fault.into()))?;
+            if !report.success {
                 exit = Exit::Failed;
+            }
+            if report.recorded {
+                lasting.push(label);
             }
         }
         self.finish(exit);
-        Ok(exit)
+        Ok((exit, lasting))
     }
 
     fn keep(&self, outcome: RunOutcome) {

@@ -28,6 +28,15 @@ struct Running {
     run: Arc<Run>,
 }
 
+/// A build of which nothing is kept.
+static REBUILD: Mutex<Option<InterruptHandle>> = Mutex::new(None);
+
+/// Names a build that the next signal stops, and of which nothing is kept.
+pub(crate) fn arm_rebuild(handle: InterruptHandle) {
+    *running() = None;
+    *REBUILD.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
+}
+
 /// Begins to listen. Without a build to stop, a signal ends the process.
 pub(crate) fn watch() {
     // Without it the process still ends on a signal, only without a code of its own.
@@ -47,7 +56,17 @@ fn stop() {
             running.handle.interrupt();
             std::thread::spawn(move || give_up(&running));
         }
-        None => exit(),
+        None => match REBUILD.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            Some(handle) => {
+                handle.interrupt();
+                // The stages that run are given the same patience, so that nobody writes into the folder that is removed.
+                std::thread::spawn(|| {
+                    std::thread::sleep(PATIENCE);
+                    exit()
+                });
+            }
+            None => exit(),
+        },
     }
 }
 

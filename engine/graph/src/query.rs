@@ -82,6 +82,8 @@ pub const FUNCTIONS: [(&str, &str); 7] = [
 
 /// Expressions inside of expressions; a bound keeps the program's stack in bounds.
 const DEPTH: usize = 100;
+/// Operators in a row: each puts what is before it inside of one expression.
+const OPERATORS: usize = 1000;
 
 impl Query {
     /// Parses a question whose relative labels are those of `package`.
@@ -96,15 +98,24 @@ impl Query {
 
     /// What must be loaded to answer.
     pub fn patterns(&self) -> Vec<Pattern> {
+        let mut patterns = Vec::new();
+        self.add_patterns(&mut patterns);
+        patterns
+    }
+
+    fn add_patterns(&self, all: &mut Vec<Pattern>) {
         match self {
-            Query::Targets(patterns) => patterns.clone(),
-            Query::Dependencies(query, _) | Query::Kind(_, query) | Query::Attribute { targets: query, .. } => query.patterns(),
+            Query::Targets(patterns) => all.extend_from_slice(patterns),
+            Query::Dependencies(query, _) | Query::Kind(_, query) | Query::Attribute { targets: query, .. } => query.add_patterns(all),
             Query::Users { universe: left, targets: right, .. }
             | Query::AllPaths(left, right)
             | Query::SomePath(left, right)
             | Query::Union(left, right)
             | Query::Intersect(left, right)
-            | Query::Except(left, right) => [left.patterns(), right.patterns()].concat(),
+            | Query::Except(left, right) => {
+                left.add_patterns(all);
+                right.add_patterns(all);
+            }
         }
     }
 }
@@ -170,7 +181,12 @@ struct Parser<'a> {
 impl Parser<'_> {
     fn expression(&mut self) -> Result<Query, QueryFault> {
         let mut query = self.term()?;
+        let mut operators = 0;
         while let Some(operator) = self.peek().and_then(operator) {
+            operators += 1;
+            if operators > OPERATORS {
+                return Err(self.fault(&format!("at most {OPERATORS} operators in a row, or `set(...)`")));
+            }
             self.at += 1;
             query = operator(Box::new(query), Box::new(self.term()?));
         }

@@ -109,8 +109,7 @@ impl Session {
     }
 
     fn new(engine: Engine, workspace: Workspace, table: TargetTable, requested: Vec<(usize, Label)>, glance: Option<Glance>) -> Session {
-        let positions = requested.iter().enumerate().map(|(position, (target, _))| (*target, position)).collect();
-        let places = requested.iter().enumerate().map(|(place, (_, label))| (label.clone(), place)).collect();
+        let (places, positions) = places_of(&requested);
         let (reports, is_whole) = (vec![None; requested.len()], glance.is_none());
         Session {
             engine,
@@ -149,7 +148,7 @@ impl Session {
         };
         let (target, _) = self.requested[position];
         if self.table.is_done(target) {
-            return Ok(self.reports[position].iter().cloned().collect());
+            return Ok(self.hand_out(position).into_iter().collect());
         }
         let built = self.engine.build_below(&self.workspace, &mut self.table, target)?;
         for (target, report) in &built {
@@ -159,7 +158,15 @@ impl Session {
                 self.reports[*position] = Some(report.clone());
             }
         }
+        self.hand_out(position);
         Ok(built.into_iter().map(|(_, report)| report).collect())
+    }
+
+    /// The report of a requested target; from then on it is one of a target that was built before.
+    fn hand_out(&mut self, position: usize) -> Option<TargetReport> {
+        let report = self.reports[position].clone();
+        self.reports[position].iter_mut().for_each(|report| report.cached = true);
+        report
     }
 
     fn note(&mut self, target: usize, report: &TargetReport) {
@@ -202,7 +209,8 @@ impl Session {
         if self.is_whole {
             table.keep_done(&self.table);
         }
-        let requested: Vec<(usize, Label)> = labels.iter().filter_map(|label| Some((table.find(label)?, label.clone()))).collect();
+        let found = table.find(labels).into_iter().zip(labels);
+        let requested: Vec<(usize, Label)> = found.filter_map(|(target, label)| Some((target?, label.clone()))).collect();
         let known: HashMap<&Label, &TargetReport> = self.reports.iter().flatten().map(|report| (&report.label, report)).collect();
         let reports: Vec<Option<TargetReport>> =
             requested.iter().map(|(_, label)| known.get(label).map(|report| (*report).clone())).collect();
@@ -213,9 +221,11 @@ impl Session {
             }
         }
         // Numbers of targets are others now.
-        let built = std::mem::take(&mut self.built).into_iter();
-        let built = built.filter_map(|(target, exports)| Some((table.find(&self.table.label(target)?)?, exports)));
-        self.built = built.collect();
+        let built = std::mem::take(&mut self.built);
+        let built_labels: Vec<Label> = built.keys().filter_map(|target| self.table.label(*target)).collect();
+        let found = table.find(&built_labels).into_iter().zip(built.into_values());
+        self.built = found.filter_map(|(target, exports)| Some((target?, exports))).collect();
+        (self.places, self.positions) = places_of(&requested);
         (self.workspace, self.table, self.requested, self.reports) = (workspace, table, requested, reports);
         (self.glance, self.is_whole) = (None, true);
         Ok(())
@@ -250,6 +260,12 @@ impl Session {
         self.glance = Some(glance);
         remembered
     }
+}
+
+/// Places of requested targets, by label and by target.
+fn places_of(requested: &[(usize, Label)]) -> (HashMap<Label, usize>, HashMap<usize, usize>) {
+    let places = requested.iter().enumerate();
+    places.map(|(place, (target, label))| ((label.clone(), place), (*target, place))).unzip()
 }
 
 /// What has to be loaded to build the dirty targets.

@@ -196,6 +196,11 @@ impl Shared {
         lock(&self.stages).insert(id, digest);
     }
 
+    /// A stage whose artifact this is, the first in order.
+    pub(crate) fn stage_of(&self, artifact: &Digest) -> Option<StageId> {
+        lock(&self.stages).iter().filter(|(_, digest)| *digest == artifact).map(|(id, _)| id).min().cloned()
+    }
+
     pub(crate) fn note_executed(&self, id: StageId) {
         lock(&self.executed).push(id);
     }

@@ -307,7 +307,13 @@ impl Shared {
     /// damaged blob already.
     pub(crate) fn lost(&self, miss: BlobMiss) -> Failure {
         if matches!(miss, BlobMiss::Absent { .. }) {
-            self.tell(&Event::Store(StoreReport::Blob(miss.clone())));
+            match self.stage_of(&miss.digest()) {
+                Some(id) => {
+                    let message = format!("the record of {id} is there, but its result is gone: {miss}; it is made again");
+                    self.tell(&Event::Notice { label: None, message });
+                }
+                None => self.tell(&Event::Store(StoreReport::Blob(miss.clone()))),
+            }
         }
         match self.forget(&miss.digest()) {
             Ok(()) => miss.into(),

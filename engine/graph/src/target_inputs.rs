@@ -41,8 +41,10 @@ impl TargetInputs {
     /// Keeps them, once.
     pub(crate) fn keep(shared: &Shared, table: &TargetTable, number: usize, target: &LoadedTarget) -> Result<(), Failure> {
         let inputs = TargetInputs::of(table, number, target);
-        // The inputs of what it depends on explain it as well.
-        let records = inputs.dependencies.iter().map(|(_, _, key)| (RecordKind::Inputs, *key)).collect();
+        // What it depends on explains it as well, and is needed to build it again after a small edit.
+        let below = inputs.dependencies.iter().map(|(_, _, key)| *key);
+        let mut records: Vec<(RecordKind, Digest)> = below.flat_map(|key| [(RecordKind::Inputs, key), (RecordKind::Target, key)]).collect();
+        records.push((RecordKind::Target, table.key(number)));
         shared.add_record(RecordKind::Inputs, table.key(number), &inputs, References { blobs: Vec::new(), records })?;
         Ok(())
     }

@@ -234,6 +234,7 @@ impl EventSink for Lines {
                 let figures: String = event.figures.iter().map(|(name, value)| format!(" {name}={value}")).collect();
                 format!("{:?} {} {}{figures}", event.progress, event.id, event.success)
             }
+            Event::Notice { message, .. } => format!("store: {message}"),
             Event::Store(report) => format!("store: {}", report.to_string().split(' ').nth(2).unwrap_or_default()),
             _ => return,
         };
@@ -532,6 +533,12 @@ fn record_whose_blob_was_never_written_is_recovered() {
     let mut session = fixture.session();
     session.build("//words:check").unwrap_or_else(|failure| panic!("{failure}"));
     assert_eq!(fs::read_to_string(fixture.export()).expect("exported"), format!("{}C\n", long_text().to_uppercase()));
+    // Not a plain miss: the user hears what is gone although there is a record of it.
+    let events = session.events();
+    let told = |event: &&String| {
+        event.starts_with("store: the record of //words:poem[") && event.contains("is there, but its result is gone: blob ")
+    };
+    assert!(events.iter().any(|event| told(&event)), "{events:?}");
 }
 
 #[test]

@@ -88,6 +88,8 @@ fn faults_name_column_expected_and_found() {
     ] {
         assert_eq!(parse(text).expect_err("no query"), expected, "{text}");
     }
+    let long = format!(":a{}", " + :a".repeat(25_000));
+    assert!(parse(&long).expect_err("too long").contains("expected at most 1000 operators in a row, or `set(...)` at column 5004"));
     let deep = format!("{}:a{}", "(".repeat(5000), ")".repeat(5000));
     assert!(parse(&deep).expect_err("too deep").contains("at most 100 expressions inside of each other at column 101"));
 }

@@ -74,6 +74,13 @@ pub(crate) fn lock_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, Sto
     Ok(KeyLock { file, waited })
 }
 
+/// Shares the lock `name` with others who share it; waits for a holder who wants it alone.
+pub(crate) fn share_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, StoreFault> {
+    let (path, file) = open(directory, name)?;
+    file.lock_shared().map_err(|error| StoreFault::file("lock", &path, &error))?;
+    Ok(KeyLock { file, waited: false })
+}
+
 fn open(directory: &Utf8Path, name: &str) -> Result<(Utf8PathBuf, File), StoreFault> {
     let path = directory.join(name);
     let open = || File::options().create(true).truncate(false).write(true).open(&path);

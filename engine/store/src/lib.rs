@@ -11,17 +11,24 @@
 //! cas/ab/cdef…            one large blob a file, read-only, named by its digest
 //! packs/ab/cdef…          many small blobs end to end, indexed by records.sqlite
 //! locks/keys              advisory locks of action keys: one byte of the file for the first 16 bits of a key
-//! locks/NAME              advisory locks of other things, as a device
+//! locks/NAME              advisory locks of other things, as a device; `sweep` is shared by writers, alone for eviction
+//! leases/build-…          for each process that builds, what it may still need
 //! ```
 
 mod blob_file;
+mod census;
+mod check;
+mod collect;
 mod digest;
 mod fault;
 mod key_lock;
+mod lease;
 mod records;
 mod stat_cache;
 mod store_directory;
 
+pub use check::{Amount, CheckReport, Defect, Statistics};
+pub use collect::{GcPolicy, GcReport};
 pub use digest::{Digest, DigestFault, KeyBuilder};
 pub use fault::{BlobMiss, StoreFault};
 pub use key_lock::KeyLock;

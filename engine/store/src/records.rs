@@ -3,6 +3,7 @@
 //! Every value carries a version byte and a checksum, so that a damaged or foreign row is a miss. A damaged database
 //! file is set aside and replaced by an empty one: records can all be made again.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::census::{BlobRow, RecordRow, RunRow};
 use crate::stat_cache::StatEntry;
 use crate::{Digest, StoreFault, key_lock};
 
@@ -29,6 +31,16 @@ pub enum RecordKind {
 }
 
 impl RecordKind {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            RecordKind::Action => "stage",
+            RecordKind::Target => "target",
+            RecordKind::Inputs => "inputs",
+            RecordKind::Graph => "graph",
+        }
+    }
+
     /// All families.
     pub const ALL: [RecordKind; 4] = [RecordKind::Action, RecordKind::Target, RecordKind::Inputs, RecordKind::Graph];
 
@@ -107,6 +119,15 @@ pub(crate) struct Additions<'a> {
     /// Now, in milliseconds since 1970.
     pub(crate) written_ms: i64,
 }
+
+/// What is forgotten together.
+pub(crate) struct Eviction<'a> {
+    pub(crate) records: &'a [(RecordKind, Digest)],
+    pub(crate) runs: &'a [i64],
+}
+
+/// How long a statement waits for other processes.
+const BUSY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Records {
     path: Utf8PathBuf,
@@ -255,6 +276,120 @@ impl Records {
         })
     }
 
+    pub(crate) fn record_rows(&self) -> Result<BTreeMap<(RecordKind, Digest), RecordRow>, StoreFault> {
+        self.with("list the records", |connection| {
+            let mut statement = connection.prepare("SELECT kind, key, length(value) + length(refers), refers, written FROM record")?;
+            let rows = statement.query_map([], |row| {
+                let kind = RecordKind::of_number(row.get(0)?);
+                let key: Option<[u8; 32]> = row.get_ref(1)?.as_blob()?.try_into().ok();
+                let references = decode_references(row.get_ref(3)?.as_blob()?);
+                let row = RecordRow { references, bytes: row.get::<_, i64>(2)? as u64, written_ms: row.get(4)? };
+                Ok(kind.zip(key).map(|(kind, key)| ((kind, Digest::from_bytes(key)), row)))
+            })?;
+            let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
+            Ok(rows.into_iter().flatten().collect())
+        })
+    }
+
+    pub(crate) fn blob_rows(&self) -> Result<BTreeMap<Digest, BlobRow>, StoreFault> {
+        self.with("list the small blobs", |connection| {
+            let mut statement =
+                connection.prepare("SELECT digest, length(bytes) FROM small_blob UNION ALL SELECT digest, length FROM packed_blob")?;
+            let rows = statement.query_map([], |row| {
+                let digest: Option<[u8; 32]> = row.get_ref(0)?.as_blob()?.try_into().ok();
+                Ok((digest, BlobRow { bytes: row.get::<_, i64>(1)? as u64, is_file: false }))
+            })?;
+            let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
+            Ok(rows.into_iter().filter_map(|(digest, row)| Some((Digest::from_bytes(digest?), row))).collect())
+        })
+    }
+
+    pub(crate) fn run_rows(&self) -> Result<Vec<RunRow>, StoreFault> {
+        self.with("list the runs", |connection| {
+            let mut statement = connection.prepare("SELECT number, used, written FROM run ORDER BY number DESC")?;
+            let rows = statement.query_map([], |row| {
+                let used = decode_references(row.get_ref(1)?.as_blob()?).records;
+                Ok(RunRow { number: row.get(0)?, used, written_ms: row.get(2)? })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Forgets records and runs, in one transaction.
+    pub(crate) fn evict(&self, eviction: &Eviction<'_>) -> Result<(), StoreFault> {
+        self.with("evict records", |connection| {
+            let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for (kind, key) in eviction.records {
+                transaction
+                    .prepare_cached("DELETE FROM record WHERE kind = ?1 AND key = ?2")?
+                    .execute(params![kind.number(), key.as_bytes()])?;
+            }
+            for number in eviction.runs {
+                transaction.prepare_cached("DELETE FROM run WHERE number = ?1")?.execute(params![number])?;
+            }
+            transaction.commit()
+        })
+    }
+
+    /// Forgets small blobs; the packs of which nothing is left.
+    pub(crate) fn delete_blobs(&self, digests: &[Digest]) -> Result<Vec<Digest>, StoreFault> {
+        self.with("delete small blobs", |connection| {
+            let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let mut packs = BTreeSet::new();
+            for digest in digests {
+                let pack: Option<[u8; 32]> = transaction
+                    .prepare_cached("SELECT pack FROM packed_blob WHERE digest = ?1")?
+                    .query_row(params![digest.as_bytes()], |row| row.get(0))
+                    .optional()?;
+                packs.extend(pack.map(Digest::from_bytes));
+                transaction.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
+                transaction.prepare_cached("DELETE FROM packed_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
+            }
+            let mut empty = Vec::new();
+            let used: BTreeSet<[u8; 32]> = transaction
+                .prepare("SELECT DISTINCT pack FROM packed_blob")?
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            empty.extend(packs.into_iter().filter(|pack| !used.contains(pack.as_bytes())));
+            transaction.commit()?;
+            Ok(empty)
+        })
+    }
+
+    pub(crate) fn count_stats(&self) -> Result<u64, StoreFault> {
+        self.with("count the stat cache", |connection| {
+            connection.query_row("SELECT count(*) FROM stat", [], |row| row.get::<_, i64>(0)).map(|count| count as u64)
+        })
+    }
+
+    /// Forgets the stat cache's files for which `is_gone` holds.
+    pub(crate) fn forget_stats(&self, is_gone: impl Fn(&str) -> bool) -> Result<(), StoreFault> {
+        self.with("clean the stat cache", |connection| {
+            let paths: Vec<String> =
+                connection.prepare("SELECT path FROM stat")?.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+            let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for path in paths.iter().filter(|path| is_gone(path)) {
+                transaction.prepare_cached("DELETE FROM stat WHERE path = ?1")?.execute(params![path])?;
+            }
+            transaction.commit()
+        })
+    }
+
+    /// Gives the file's unused pages back, when nobody else uses the database at the moment.
+    pub(crate) fn shrink(&self) -> Result<(), StoreFault> {
+        self.with("shrink the records", |connection| {
+            let is_busy =
+                |error: &rusqlite::Error| matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked));
+            connection.busy_timeout(Duration::from_millis(200))?;
+            let shrunk = connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
+            connection.busy_timeout(BUSY)?;
+            match shrunk {
+                Err(error) if !is_busy(&error) => Err(error),
+                _ => Ok(()),
+            }
+        })
+    }
+
     /// Runs `operation`; when it finds the database damaged, replaces the database and runs it once more.
     fn with<T>(&self, name: &'static str, operation: impl Fn(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreFault> {
         let mut connection = lock(&self.connection);
@@ -333,7 +468,7 @@ fn create(path: &Utf8Path) -> rusqlite::Result<Connection> {
 
 fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(30))?;
+    connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(32);
     // Without a checkpoint at every exit a build that wrote little ends at once; the next writers do it.
     connection.set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -414,6 +549,12 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreFault> {
     bytes.extend_from_slice(&Digest::of(&payload).as_bytes()[..CHECKSUM_BYTES]);
     bytes.extend_from_slice(&payload);
     Ok(bytes)
+}
+
+/// Whether the bytes of a value are as they were written.
+pub(crate) fn is_intact(bytes: &[u8]) -> bool {
+    let Some((_, rest)) = bytes.split_first() else { return false };
+    rest.split_at_checked(CHECKSUM_BYTES).is_some_and(|(checksum, payload)| checksum == &Digest::of(payload).as_bytes()[..CHECKSUM_BYTES])
 }
 
 /// The value, or `None` when the bytes are damaged or of another version.

@@ -1,17 +1,18 @@
 //! The store: a directory opened by this process.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::lease::{self, Lease};
 use crate::records::{self, Additions, NewRecord, PackedRow, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry};
 use crate::{
-    BlobMiss, Digest, FileStamp, FileState, KeyBuilder, KeyLock, RecordKind, References, RunEntry, SourceRead, StoreFault, blob_file,
-    key_lock,
+    BlobMiss, CheckReport, Digest, FileStamp, FileState, GcPolicy, GcReport, KeyBuilder, KeyLock, RecordKind, References, RunEntry,
+    SourceRead, Statistics, StoreFault, blob_file, check, collect, key_lock,
 };
 
 /// The text of the version file. A change of the directory's format changes it.
@@ -27,6 +28,7 @@ pub struct Store {
     records: Records,
     stats: Mutex<BTreeMap<String, FileState>>,
     reports: Mutex<Vec<StoreReport>>,
+    lease: OnceLock<Lease>,
 }
 
 /// Something the user should hear although the build goes on.
@@ -124,7 +126,7 @@ impl Store {
         std::fs::create_dir_all(root).map_err(|error| StoreFault::file("create the store", root, &error))?;
         check_version(root)?;
         let records = Records::open(&root.join("records.sqlite"), &root.join("locks"))?;
-        Ok(Store { root: root.to_owned(), records, stats: Mutex::default(), reports: Mutex::default() })
+        Ok(Store { root: root.to_owned(), records, stats: Mutex::default(), reports: Mutex::default(), lease: OnceLock::new() })
     }
 
     /// The store's directory.
@@ -150,6 +152,12 @@ impl Store {
 
     /// Writes `batch`: blobs, then records. A process killed in between leaves blobs that nothing names.
     pub fn commit(&self, batch: &Batch) -> Result<(), StoreFault> {
+        if batch.blobs.is_empty() && batch.records.is_empty() && lock(&self.stats).is_empty() {
+            return Ok(());
+        }
+        // While it is held, nothing is evicted; and of what is announced, nothing is evicted afterwards.
+        let _shared = key_lock::share_file(&self.locks(), "sweep")?;
+        self.announce(&batch.blobs.keys().map(|digest| (0, *digest)).collect::<Vec<_>>())?;
         let mut additions = Additions { written_ms: stat_cache::now_ms(), ..Additions::default() };
         let small = self.write_large(batch)?;
         if small.len() >= PACK_BLOBS {
@@ -165,9 +173,7 @@ impl Store {
         }));
         let stats = std::mem::take(&mut *lock(&self.stats));
         additions.stats.extend(stats.into_iter().map(|(path, row)| StatEntry { path, row }));
-        let nothing =
-            additions.inline.is_empty() && additions.packed.is_empty() && additions.records.is_empty() && additions.stats.is_empty();
-        if nothing { Ok(()) } else { self.records.add(&additions) }
+        self.records.add(&additions)
     }
 
     /// The bytes of `digest`, verified. A damaged blob is removed and reported, so that its producer can replace it.
@@ -186,6 +192,7 @@ impl Store {
 
     /// The record under `key`, `None` when there is none, it is damaged or it has another version.
     pub fn record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Result<Option<T>, StoreFault> {
+        self.announce(&[(kind.number(), *key)])?;
         let Some(bytes) = self.records.get(kind, key)? else { return Ok(None) };
         let value = records::decode(&bytes);
         if value.is_none() {
@@ -254,6 +261,72 @@ impl Store {
         Ok(state)
     }
 
+    /// Evicts records and deletes what nothing needs any more. Builds may run meanwhile, and lose nothing they need.
+    pub fn gc(&self, policy: &GcPolicy) -> Result<GcReport, StoreFault> {
+        collect::collect(self, policy)
+    }
+
+    /// Counts what is there.
+    pub fn statistics(&self) -> Result<Statistics, StoreFault> {
+        check::statistics(self)
+    }
+
+    /// Reads every record and blob; with `repair`, forgets what is damaged, so that it is made again.
+    pub fn check(&self, repair: bool) -> Result<CheckReport, StoreFault> {
+        check::check(self, repair)
+    }
+
+    /// Number of other processes that build with this store now.
+    pub fn processes(&self) -> Result<usize, StoreFault> {
+        Ok(lease::read(&self.leases(), self.lease())?.processes)
+    }
+
+    /// Whether the blob is there and whole; a damaged one stays.
+    pub(crate) fn peek(&self, digest: &Digest) -> Result<(), BlobMiss> {
+        let unreadable = |fault| BlobMiss::Unreadable { digest: *digest, fault };
+        let bytes = match self.records.small_blob(digest).map_err(unreadable)? {
+            Some(SmallBlob::Inline(bytes)) => Some(bytes),
+            Some(SmallBlob::Packed { pack, offset, length }) => {
+                blob_file::read_range(&self.pack_place(&pack), offset, length).map_err(unreadable)?
+            }
+            None => blob_file::read_whole(&self.large_place(digest)).map_err(unreadable)?,
+        };
+        let bytes = bytes.ok_or(BlobMiss::Absent { digest: *digest })?;
+        let found = Digest::of(&bytes);
+        if found == *digest { Ok(()) } else { Err(BlobMiss::Corrupt { digest: *digest, place: String::new(), found }) }
+    }
+
+    /// Announces what is looked up or stored; see [`crate::lease`].
+    fn announce(&self, entries: &[lease::Entry]) -> Result<(), StoreFault> {
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let lease = match self.lease.get() {
+            Some(lease) => lease,
+            None => {
+                let lease = Lease::take(&self.leases())?;
+                self.lease.get_or_init(|| lease)
+            }
+        };
+        lease.announce(entries)
+    }
+
+    pub(crate) fn records(&self) -> &Records {
+        &self.records
+    }
+
+    pub(crate) fn lease(&self) -> Option<&Lease> {
+        self.lease.get()
+    }
+
+    pub(crate) fn locks(&self) -> Utf8PathBuf {
+        self.root.join("locks")
+    }
+
+    pub(crate) fn leases(&self) -> Utf8PathBuf {
+        self.root.join("leases")
+    }
+
     /// Waits until no other holder works on `key`.
     pub fn lock_key(&self, key: &Digest) -> Result<KeyLock, StoreFault> {
         key_lock::lock(&self.root.join("locks"), key)
@@ -277,11 +350,11 @@ impl Store {
         Ok(self.records.stat(path.as_str())?.and_then(|bytes| records::decode(&bytes)))
     }
 
-    fn large_place(&self, digest: &Digest) -> Utf8PathBuf {
+    pub(crate) fn large_place(&self, digest: &Digest) -> Utf8PathBuf {
         blob_file::place_of(&self.root.join("cas"), digest)
     }
 
-    fn pack_place(&self, digest: &Digest) -> Utf8PathBuf {
+    pub(crate) fn pack_place(&self, digest: &Digest) -> Utf8PathBuf {
         blob_file::place_of(&self.root.join("packs"), digest)
     }
 

@@ -447,7 +447,7 @@ const FLAGS: &[Case] = &[
         spoil: |_| {},
         arguments: &["query", "uses(//:run)"],
         code: 2,
-        message: "`uses(//:run)` is not a query: expected PATTERN, deps(PATTERN) or rdeps(UNIVERSE, PATTERN)\n",
+        message: "`uses(//:run)` is not a query: expected one of deps(X[, DEPTH]), rdeps(UNIVERSE, X[, DEPTH]), allpaths(FROM, TO), somepath(FROM, TO), kind(RULE, X), attr(FIELD, VALUE, X), set(PATTERN ...), nearest `set` at column 1, found `uses`\n",
     },
     Case {
         name: "nothing to test",

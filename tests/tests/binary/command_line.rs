@@ -119,7 +119,9 @@ fn events_are_json_lines_with_figures_and_the_target() {
     assert!(kinds.is_superset(&BTreeSet::from(["stage", "target", "wave"])), "{kinds:?}");
     let stages: Vec<&serde_json::Value> = events.iter().filter(|event| event["event"] == "stage").collect();
     assert!(stages.iter().all(|stage| stage["elapsed_ms"].is_number() && stage["success"] == true && stage["figures"].is_object()));
-    let verdict = events.last().expect("events");
+    assert_eq!((&events[0]["event"], &events[0]["version"]), (&"schema".into(), &1.into()));
+    let [.., verdict, run] = events.as_slice() else { panic!("two events at the end") };
+    assert_eq!((&run["event"], &run["run"], &run["outcome"]), (&"run".into(), &1.into(), &"success".into()));
     assert_eq!((&verdict["event"], &verdict["label"], &verdict["cached"]), (&"target".into(), &"//:run".into(), &false.into()));
 }
 

@@ -2,11 +2,14 @@
 
 mod build;
 mod clean;
+mod doctor;
+mod gc;
 mod log;
 mod make;
 mod query;
 mod run;
 mod show;
+mod store;
 mod test;
 mod verify;
 mod why;
@@ -22,10 +25,7 @@ use crate::exit::{Exit, Fault};
 /// Does what the arguments say, prints the outcome, and says how to end.
 pub(crate) fn execute(arguments: Arguments) -> Exit {
     let Arguments { labels, command, options } = arguments;
-    let console = match Console::new(
-        &options,
-        !matches!(command, Some(Command::Query { .. } | Command::Show { .. } | Command::Why { .. } | Command::Log { .. })),
-    ) {
+    let console = match Console::new(&options, shows_progress(command.as_ref())) {
         Ok(console) => Arc::new(console),
         Err(fault) => return complain(&fault),
     };
@@ -38,6 +38,12 @@ pub(crate) fn execute(arguments: Arguments) -> Exit {
             fault.exit
         }
     }
+}
+
+/// Whether a command builds.
+fn shows_progress(command: Option<&Command>) -> bool {
+    use Command::{Build, Run, Test, Verify};
+    matches!(command, None | Some(Build { .. } | Run { .. } | Test { .. } | Verify { .. }))
 }
 
 /// A fault before there is a console.
@@ -62,6 +68,12 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         }
         (Some(Command::Log { run, limit, json }), _) => log::log(*run, *limit, *json, options, console),
         (Some(Command::Verify { labels, repro }), _) => verify::verify(labels, *repro, options, console),
+        (Some(Command::Gc { max_size, older_than, keep_runs, dry_run }), _) => {
+            let (max_size, older_than) = (max_size.as_deref(), older_than.as_deref());
+            gc::gc(&gc::Bounds { max_size, older_than, keep_runs: *keep_runs, dry_run: *dry_run }, options, console)
+        }
+        (Some(Command::Store { command }), _) => store::store(command, options, console),
+        (Some(Command::Doctor), _) => doctor::doctor(options, console),
         (Some(Command::Clean { labels }), _) => clean::clean(labels, options, console),
     }
 }

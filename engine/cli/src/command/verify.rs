@@ -12,6 +12,7 @@ use crate::arguments::Options;
 use crate::builder::Builder;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
+use crate::interruption;
 use crate::opened::Surroundings;
 use crate::scratch::Scratch;
 
@@ -19,9 +20,13 @@ use crate::scratch::Scratch;
 pub(crate) fn verify(labels: &[String], times: u32, options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
     let patterns = surroundings.patterns(labels)?;
-    let exit = Builder::open(&surroundings, options, console, ("make", choose), &patterns)?.build_all()?;
+    let mut builder = Builder::open(&surroundings, options, console, ("make", choose), &patterns)?;
+    let (exit, lasting) = builder.build_all_and_tell_lasting()?;
+    drop(builder);
     let workspace = surroundings.load(&patterns)?;
-    let labels = choose(&workspace, &patterns, console)?;
+    // What no record may answer, as a run on hardware, is not repeated.
+    let mut labels = choose(&workspace, &patterns, console)?;
+    labels.retain(|label| lasting.contains(label));
     let store = surroundings.store()?;
     for number in 0..times {
         let rebuilt = rebuild(&surroundings, options, console, &workspace, (&labels, number))?;
@@ -63,8 +68,11 @@ fn rebuild(
     let recorder = Arc::new(RunRecorder::start(console.clone(), Vec::new()));
     let shared = Shared::new(Store::open(scratch.path())?, recorder.clone(), sources);
     let shuffle = (number > 0).then_some(u64::from(number));
-    let engine = Engine::new(shared, EngineOptions { threads: options.threads(), shuffle });
+    // Other numbers of threads as well, from the second build on.
+    let threads = if number == 0 { options.threads() } else { 1 + number as usize % options.threads().max(2) };
+    let engine = Engine::new(shared, EngineOptions { threads, shuffle });
     let mut engine = engine.map_err(|failure| Fault::build(workspace, &failure))?.without_exports();
+    interruption::arm_rebuild(engine.interrupt_handle());
     let reports = engine.build_targets(workspace, labels).map_err(|failure| Fault::build(workspace, &failure))?;
     Ok(Rebuilt { stages: recorder.record(RunOutcome::Succeeded).stages, reports })
 }

@@ -1,0 +1,84 @@
+//! Everything a store holds, counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::Utf8PathBuf;
+
+use crate::{Digest, RecordKind, References, Store, StoreFault};
+
+/// A record, without its value.
+pub(crate) struct RecordRow {
+    pub(crate) references: References,
+    pub(crate) bytes: u64,
+    pub(crate) written_ms: i64,
+}
+
+/// A blob, wherever it lies.
+#[derive(Clone, Copy)]
+pub(crate) struct BlobRow {
+    pub(crate) bytes: u64,
+    /// Whether it is a file of its own.
+    pub(crate) is_file: bool,
+}
+
+/// A run, without its value.
+pub(crate) struct RunRow {
+    pub(crate) number: i64,
+    pub(crate) used: Vec<(RecordKind, Digest)>,
+    pub(crate) written_ms: i64,
+}
+
+pub(crate) struct Census {
+    pub(crate) records: BTreeMap<(RecordKind, Digest), RecordRow>,
+    pub(crate) blobs: BTreeMap<Digest, BlobRow>,
+    /// Newest first.
+    pub(crate) runs: Vec<RunRow>,
+}
+
+impl Census {
+    pub(crate) fn take(store: &Store) -> Result<Census, StoreFault> {
+        let mut blobs = store.records().blob_rows()?;
+        for (digest, bytes) in large_blobs(store) {
+            blobs.insert(digest, BlobRow { bytes, is_file: true });
+        }
+        Ok(Census { records: store.records().record_rows()?, blobs, runs: store.records().run_rows()? })
+    }
+
+    /// Bytes of all records and blobs.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.records.values().map(|record| record.bytes).sum::<u64>() + self.blobs.values().map(|blob| blob.bytes).sum::<u64>()
+    }
+
+    /// The blobs that records need.
+    pub(crate) fn blobs_of(&self, records: &BTreeSet<(RecordKind, Digest)>) -> BTreeSet<Digest> {
+        records.iter().filter_map(|id| self.records.get(id)).flat_map(|record| &record.references.blobs).copied().collect()
+    }
+
+    /// Bytes of records and of the blobs they need.
+    pub(crate) fn bytes_of(&self, records: &BTreeSet<(RecordKind, Digest)>) -> u64 {
+        let own: u64 = records.iter().filter_map(|id| self.records.get(id)).map(|record| record.bytes).sum();
+        let blobs = self.blobs_of(records);
+        own + blobs.iter().filter_map(|digest| self.blobs.get(digest)).map(|blob| blob.bytes).sum::<u64>()
+    }
+}
+
+/// Digests and sizes of the blobs that are files.
+fn large_blobs(store: &Store) -> Vec<(Digest, u64)> {
+    let files = files_in(&store.root().join("cas"));
+    files.iter().filter_map(|path| Some((digest_of_place(path)?, path.metadata().ok()?.len()))).collect()
+}
+
+/// The digest that a file's place says.
+pub(crate) fn digest_of_place(path: &Utf8PathBuf) -> Option<Digest> {
+    format!("{}{}", path.parent()?.file_name()?, path.file_name()?).parse().ok()
+}
+
+/// Files two levels down, in order.
+pub(crate) fn files_in(directory: &Utf8PathBuf) -> Vec<Utf8PathBuf> {
+    let entries = |directory: &Utf8PathBuf| -> Vec<Utf8PathBuf> {
+        directory.read_dir_utf8().into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path().to_owned()).collect()
+    };
+    let mut files: Vec<Utf8PathBuf> = entries(directory).iter().flat_map(entries).collect();
+    files.sort();
+    files
+}

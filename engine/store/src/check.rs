@@ -1,0 +1,164 @@
+//! Counting what is there, and reading all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use camino::Utf8PathBuf;
+
+use crate::census::{Census, digest_of_place, files_in};
+use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file, records};
+
+/// How many of a sort there are, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// How many.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Amount {
+    fn add(&mut self, bytes: u64) {
+        self.count += 1;
+        self.bytes += bytes;
+    }
+}
+
+/// What a store holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Records of each family.
+    pub records: BTreeMap<RecordKind, Amount>,
+    /// Blobs in the database and in packs.
+    pub small_blobs: Amount,
+    /// Pack files.
+    pub packs: Amount,
+    /// Blobs that are files.
+    pub large_blobs: Amount,
+    /// Runs.
+    pub runs: u64,
+    /// Files in the stat cache.
+    pub stats: u64,
+    /// Bytes of the database with its log.
+    pub database_bytes: u64,
+    /// Bytes on disk: database, packs and large blobs.
+    pub disk_bytes: u64,
+}
+
+/// Something wrong in a store.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Defect {
+    /// A record's bytes are damaged.
+    Record(RecordKind, Digest),
+    /// A record is there, and a blob that it needs is not.
+    MissingBlob {
+        /// The record's family.
+        kind: RecordKind,
+        /// Its key.
+        key: Digest,
+        /// The blob.
+        blob: Digest,
+    },
+    /// A blob's bytes are not those of its digest.
+    Blob(Digest),
+    /// A file that a process left half written, or that is no part of a store.
+    Stray(Utf8PathBuf),
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Defect::Record(kind, key) => write!(formatter, "{} record {} is damaged", kind.name(), key.short()),
+            Defect::MissingBlob { kind, key, blob } => {
+                write!(formatter, "{} record {} is there, but blob {} that it needs is missing", kind.name(), key.short(), blob.short())
+            }
+            Defect::Blob(digest) => write!(formatter, "blob {} is damaged", digest.short()),
+            Defect::Stray(path) => write!(formatter, "{path} is no part of a store"),
+        }
+    }
+}
+
+/// What a check read and found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Records read.
+    pub records: usize,
+    /// Blobs read.
+    pub blobs: usize,
+    /// What is wrong, in order.
+    pub defects: Vec<Defect>,
+}
+
+pub(crate) fn statistics(store: &Store) -> Result<Statistics, StoreFault> {
+    let census = Census::take(store)?;
+    let mut statistics = Statistics { runs: census.runs.len() as u64, stats: store.records().count_stats()?, ..Statistics::default() };
+    for ((kind, _), record) in &census.records {
+        statistics.records.entry(*kind).or_default().add(record.bytes);
+    }
+    for blob in census.blobs.values() {
+        if blob.is_file { &mut statistics.large_blobs } else { &mut statistics.small_blobs }.add(blob.bytes);
+    }
+    for pack in files_in(&store.root().join("packs")) {
+        statistics.packs.add(pack.metadata().map_or(0, |metadata| metadata.len()));
+    }
+    for name in ["records.sqlite", "records.sqlite-wal"] {
+        statistics.database_bytes += store.root().join(name).metadata().map_or(0, |metadata| metadata.len());
+    }
+    statistics.disk_bytes = statistics.database_bytes + statistics.packs.bytes + statistics.large_blobs.bytes;
+    Ok(statistics)
+}
+
+pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFault> {
+    let census = Census::take(store)?;
+    let mut report = CheckReport { records: census.records.len(), blobs: census.blobs.len(), defects: Vec::new() };
+    let mut unusable: BTreeSet<Digest> = BTreeSet::new();
+    for digest in census.blobs.keys() {
+        // A damaged blob is removed by reading it.
+        match store.peek(digest) {
+            Ok(()) => {}
+            Err(BlobMiss::Unreadable { fault, .. }) => return Err(fault),
+            Err(BlobMiss::Absent { .. } | BlobMiss::Corrupt { .. }) => {
+                unusable.insert(*digest);
+                report.defects.push(Defect::Blob(*digest));
+            }
+        }
+    }
+    for ((kind, key), record) in &census.records {
+        let is_intact = store.records().get(*kind, key)?.is_none_or(|bytes| records::is_intact(&bytes));
+        if !is_intact {
+            report.defects.push(Defect::Record(*kind, *key));
+        }
+        for blob in &record.references.blobs {
+            if !census.blobs.contains_key(blob) || unusable.contains(blob) {
+                report.defects.push(Defect::MissingBlob { kind: *kind, key: *key, blob: *blob });
+            }
+        }
+    }
+    report.defects.extend(strays(store));
+    report.defects.sort();
+    if repair {
+        mend(store, &report.defects)?;
+    }
+    Ok(report)
+}
+
+/// Files among the blobs that are none.
+fn strays(store: &Store) -> Vec<Defect> {
+    let files = ["cas", "packs"].iter().flat_map(|name| files_in(&store.root().join(name)));
+    files.filter(|path| digest_of_place(path).is_none()).map(Defect::Stray).collect()
+}
+
+/// Forgets what is damaged or useless, so that it is made again.
+fn mend(store: &Store, defects: &[Defect]) -> Result<(), StoreFault> {
+    for defect in defects {
+        match defect {
+            Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key)?,
+            Defect::Blob(digest) => {
+                store.records().remove_small_blob(digest)?;
+                blob_file::discard(&store.large_place(digest));
+            }
+            Defect::Stray(path) => blob_file::discard(path),
+        }
+    }
+    Ok(())
+}
