@@ -2,7 +2,7 @@
 //!
 //! A graph of N leaves has N copied files for ninja and N filegroups of a file for ipubuild, in packages of 100, a node for each
 //! package over its leaves and one root over the packages. Whole processes alternate; medians and their ratio are printed, and
-//! the process fails when a median misses its bound. `--small` leaves out the graph of 100,000 leaves (ninja copies files for two
+//! the process fails when a median misses its bound, in the small form by half of it. `--small` leaves out the graph of 100,000 leaves (ninja copies files for two
 //! minutes before it is measured). Without ninja, which is the Debian package ninja-build, ours is measured alone.
 
 use std::fmt::Write as _;
@@ -98,6 +98,8 @@ fn median(mut times: Vec<Duration>) -> f64 {
 /// Lines of the report, and whether every bound held.
 struct Report {
     held: bool,
+    /// A bound missed by less than this factor is told and no fault: the small form runs on machines that do other work.
+    slack: f64,
 }
 
 impl Report {
@@ -105,7 +107,7 @@ impl Report {
     fn line(&mut self, what: &str, ours: f64, unit: &str, against: Option<f64>, bound: f64) {
         let value = against.map_or(ours, |against| ours / against);
         let held = value <= bound;
-        self.held &= held;
+        self.held &= value <= bound * self.slack;
         let against = against.map_or(String::new(), |against| format!("  ninja {against:9.2} {unit}  ratio {value:5.2}"));
         let verdict = if held { "" } else { "  MISSED" };
         println!("{what:<52} {ours:9.2} {unit}{against}  bound {bound}{verdict}");
@@ -233,7 +235,7 @@ fn main() {
     if !has_ninja {
         println!("ninja is not installed (Debian package ninja-build): nothing to compare with");
     }
-    let mut report = Report { held: true };
+    let mut report = Report { held: true, slack: if small { 1.5 } else { 1.0 } };
     // Memory is measured while the allocator is fresh.
     in_one_process(&mut report, if small { 10_000 } else { 100_000 });
     reference(&mut report, has_ninja);

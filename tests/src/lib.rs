@@ -2,6 +2,8 @@
 
 pub mod binary;
 pub mod compiled;
+pub mod place;
+pub mod watching;
 
 mod workspace;
 

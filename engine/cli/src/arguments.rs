@@ -131,6 +131,15 @@ pub(crate) enum Command {
         #[arg(required = true, value_name = "LABEL")]
         labels: Vec<String>,
     },
+    /// Build and run targets, and again whenever a file they are made of is saved; Ctrl-C ends it
+    Watch {
+        /// Labels and patterns
+        #[arg(required = true, value_name = "LABEL")]
+        labels: Vec<String>,
+        /// Look at all files five times a second instead of waiting to be told of changes
+        #[arg(long)]
+        scan: bool,
+    },
     /// List targets: patterns, `deps(X)`, `rdeps(UNIVERSE, X)`, `allpaths(A, B)`, `kind(RULE, X)`, …
     Query {
         /// The question

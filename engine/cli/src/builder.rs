@@ -38,6 +38,22 @@ pub(crate) struct Run {
 }
 
 impl Run {
+    /// A run of the program's command that starts now; its record is kept once. `key` is that of the graph it uses.
+    pub(crate) fn start(options: &Options, console: &Arc<Console>, key: Option<Digest>) -> Result<Arc<Run>, Fault> {
+        let words = std::env::args().skip(1).collect();
+        let trace = match &options.trace {
+            Some(path) => Some(opened::directory(options)?.join(path)),
+            None => None,
+        };
+        let recorder = RunRecorder::start(console.clone(), words);
+        Ok(Arc::new(Run { recorder, trace, key, is_kept: AtomicBool::new(false) }))
+    }
+
+    /// Notes a target.
+    pub(crate) fn target(&self, report: &TargetReport) {
+        self.recorder.target(report);
+    }
+
     /// Keeps the record, once. A fault is told and changes nothing: what was built is built.
     pub(crate) fn keep(&self, store: &Store, outcome: RunOutcome, console: &Console) {
         if self.is_kept.swap(true, Ordering::Relaxed) {
@@ -79,13 +95,7 @@ impl Builder {
         let program = program.and_then(|program| FileStamp::at(&program));
         let key = program.map(|program| Request { load: &load, command, program }.key());
         let store = surroundings.store()?;
-        let words = std::env::args().skip(1).collect();
-        let trace = match &options.trace {
-            Some(path) => Some(opened::directory(options)?.join(path)),
-            None => None,
-        };
-        let recorder = RunRecorder::start(console.clone(), words);
-        let run = Arc::new(Run { recorder, trace, key, is_kept: AtomicBool::new(false) });
+        let run = Run::start(options, console, key)?;
         let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
         let builder = |work| Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), run: run.clone() };
         let engine = |store, sources| engine(store, sources, options, console, &run);
@@ -213,6 +223,13 @@ impl From<&Fault> for RunOutcome {
     fn from(fault: &Fault) -> RunOutcome {
         if fault.exit == Exit::Interrupted { RunOutcome::Interrupted } else { RunOutcome::Failed(fault.message.clone()) }
     }
+}
+
+/// An engine without targets over the store of the options, whose events go to `sink`.
+pub(crate) fn plain_engine(surroundings: &Surroundings, options: &Options, sink: Arc<dyn EventSink>) -> Result<Engine, Fault> {
+    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
+    let shared = Shared::new(surroundings.store()?, sink, sources);
+    Engine::new(shared, EngineOptions { threads: options.threads(), shuffle: None }).map_err(Fault::failed)
 }
 
 fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>, run: &Arc<Run>) -> Result<Engine, Fault> {

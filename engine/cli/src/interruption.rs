@@ -1,6 +1,7 @@
 //! Ctrl-C and `kill`: the first stops the build, within a second and with all that is finished kept; the second at once.
 //! The store survives either.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,23 +19,28 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// How long the writing of finished results may take when stages were given up.
 const WRITING: Duration = Duration::from_millis(300);
 
-/// The build that runs now.
-static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+/// What a signal stops.
+static RUNNING: Mutex<Running> = Mutex::new(Running::Nothing);
+/// Whether there was a signal.
+static SIGNALLED: AtomicBool = AtomicBool::new(false);
 
 #[derive(Clone)]
-struct Running {
+enum Running {
+    /// Nothing that needs an end: the process ends.
+    Nothing,
+    /// A build.
+    Build(Build),
+    /// A build of which nothing is kept.
+    Rebuild(InterruptHandle),
+    /// A command that waits for something to do, and ends when it is told to.
+    Waiting(Arc<dyn Fn() + Send + Sync>),
+}
+
+#[derive(Clone)]
+struct Build {
     handle: InterruptHandle,
     console: Arc<Console>,
     run: Arc<Run>,
-}
-
-/// A build of which nothing is kept.
-static REBUILD: Mutex<Option<InterruptHandle>> = Mutex::new(None);
-
-/// Names a build that the next signal stops, and of which nothing is kept.
-pub(crate) fn arm_rebuild(handle: InterruptHandle) {
-    *running() = None;
-    *REBUILD.lock().unwrap_or_else(PoisonError::into_inner) = Some(handle);
 }
 
 /// Begins to listen. Without a build to stop, a signal ends the process.
@@ -45,35 +51,56 @@ pub(crate) fn watch() {
     }
 }
 
-/// Names the build that the next signal stops.
+/// Names the build that the first signal stops, and the record that is kept of it then.
 pub(crate) fn arm(handle: InterruptHandle, console: Arc<Console>, run: Arc<Run>) {
-    *running() = Some(Running { handle, console, run });
+    *running() = Running::Build(Build { handle, console, run });
+}
+
+/// Names a build that the first signal stops, and of which nothing is kept.
+pub(crate) fn arm_rebuild(handle: InterruptHandle) {
+    *running() = Running::Rebuild(handle);
+}
+
+/// No build runs: the first signal calls `end`. False when there was a signal already.
+pub(crate) fn rest(end: Arc<dyn Fn() + Send + Sync>) -> bool {
+    let mut running = running();
+    *running = Running::Waiting(end);
+    !is_signalled()
+}
+
+/// Whether there was a signal.
+pub(crate) fn is_signalled() -> bool {
+    SIGNALLED.load(Ordering::SeqCst)
 }
 
 fn stop() {
-    match running().clone().filter(|running| !running.handle.is_interrupted()) {
-        Some(running) => {
-            running.handle.interrupt();
-            std::thread::spawn(move || give_up(&running));
+    let running = running();
+    if SIGNALLED.swap(true, Ordering::SeqCst) {
+        exit();
+    }
+    match &*running {
+        Running::Nothing => exit(),
+        Running::Waiting(end) => end(),
+        Running::Rebuild(handle) => {
+            handle.interrupt();
+            // The stages that run are given the same patience, so that nobody writes into the folder that is removed.
+            std::thread::spawn(|| {
+                std::thread::sleep(PATIENCE);
+                exit()
+            });
         }
-        None => match REBUILD.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            Some(handle) => {
-                handle.interrupt();
-                // The stages that run are given the same patience, so that nobody writes into the folder that is removed.
-                std::thread::spawn(|| {
-                    std::thread::sleep(PATIENCE);
-                    exit()
-                });
-            }
-            None => exit(),
-        },
+        Running::Build(build) => {
+            build.handle.interrupt();
+            let build = build.clone();
+            std::thread::spawn(move || give_up(build));
+        }
     }
 }
 
 /// Ends the process unless the build ends it before: a stage may still run for minutes.
-fn give_up(running: &Running) {
+fn give_up(build: Build) {
     std::thread::sleep(PATIENCE);
-    let Running { handle, console, run } = running.clone();
+    let Build { handle, console, run } = build.clone();
     let (written, when_written) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let kept = handle.keep_finished();
@@ -86,7 +113,7 @@ fn give_up(running: &Running) {
         Err(_) => Err("the store takes long to write, the last results are not kept".to_owned()),
     };
     let message = kept.unwrap_or_else(|fault| fault);
-    running.console.fault(&Fault { exit: Exit::Interrupted, message: format!("error: interrupted: {message}") });
+    build.console.fault(&Fault { exit: Exit::Interrupted, message: format!("error: interrupted: {message}") });
     exit()
 }
 
@@ -95,6 +122,6 @@ fn exit() -> ! {
     std::process::exit(Exit::Interrupted.code().into())
 }
 
-fn running() -> MutexGuard<'static, Option<Running>> {
+fn running() -> MutexGuard<'static, Running> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }

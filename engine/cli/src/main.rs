@@ -21,6 +21,7 @@ mod command;
 mod interruption;
 mod scratch;
 mod show;
+mod watch;
 
 use std::process::ExitCode;
 

@@ -177,6 +177,12 @@ impl Session {
         self.built.insert(target, exports.collect());
     }
 
+    /// Whether all of these are sources of its targets.
+    pub fn knows(&self, paths: &[SourcePath]) -> bool {
+        let files: std::collections::HashSet<&str> = (0..self.table.file_count()).map(|file| self.table.file_text(file)).collect();
+        paths.iter().all(|path| files.contains(path.to_string().as_str()))
+    }
+
     /// Reads these sources again; the number of targets that have to be built again. A file that nothing uses changes
     /// nothing. A session that was resumed has not loaded all declarations and cannot.
     pub fn change_sources(&mut self, paths: &[SourcePath]) -> Result<usize, Failure> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use crate::place::{Place, Ran, SMALL};
+use crate::place::{LARGE, Place, Ran, SMALL};
 
 /// The program's answer when everything is as it should be.
 #[track_caller]
@@ -216,32 +216,6 @@ fn reader_that_stops_early_is_no_fault() {
     drop(child.stdout.take());
     assert_eq!(child.wait().expect("ends").code(), Some(0));
 }
-
-/// Large enough that a signal after its first stage comes before its last.
-const LARGE: &str = r#"
-model = { rule = "model", inputs.x = { type = "f16", shape = [1, 729, 72] }, parameters.w = { type = "f16", shape = [72, 72] }, op = [
-    { name = "a", op = "matmul", args = ["x", "w"] },
-    { name = "b", op = "matmul", args = ["a", "w"] },
-    { name = "queries", op = "split", args = ["a"], heads = 1 },
-    { name = "keys", op = "split", args = ["b"], heads = 1 },
-    { name = "c", op = "attention", args = ["queries", "keys", "keys"] },
-] }
-input = { rule = "tensors", seed = 1, normal.x = { shape = [1, 729, 72] } }
-weights = { rule = "tensors", seed = 2, normal.w = { shape = [72, 72], variance = 0.01 } }
-[program]
-rule = "program"
-model = ":model"
-machine = "@ipu//machines:c600"
-kernels = ["@ipu//kernels"]
-layout = { tiles = 64 }
-[run]
-rule = "run"
-program = ":program"
-device = "@ipu//devices:simulator"
-tensors = { x = ":input" }
-parameters = ":weights"
-tolerance = { default = 0.1 }
-"#;
 
 #[test]
 fn interrupted_build_exits_with_130_and_can_be_repeated() {

@@ -12,6 +12,7 @@ mod show;
 mod store;
 mod test;
 mod verify;
+mod watch;
 mod why;
 
 use std::sync::Arc;
@@ -42,8 +43,8 @@ pub(crate) fn execute(arguments: Arguments) -> Exit {
 
 /// Whether a command builds.
 fn shows_progress(command: Option<&Command>) -> bool {
-    use Command::{Build, Run, Test, Verify};
-    matches!(command, None | Some(Build { .. } | Run { .. } | Test { .. } | Verify { .. }))
+    use Command::{Build, Run, Test, Verify, Watch};
+    matches!(command, None | Some(Build { .. } | Run { .. } | Test { .. } | Verify { .. } | Watch { .. }))
 }
 
 /// A fault before there is a console.
@@ -61,6 +62,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         (Some(Command::Build { labels }), _) => build::build(labels, options, console),
         (Some(Command::Run { labels }), _) => run::run(labels, options, console),
         (Some(Command::Test { labels }), _) => test::test(labels, options, console),
+        (Some(Command::Watch { labels, scan }), _) => watch::watch(labels, *scan, options, console),
         (Some(Command::Query { query, output }), _) => query::query(query, *output, options, console),
         (Some(Command::Show { what, json }), _) => show::show(what, *json, options, console),
         (Some(Command::Why { label, not, since, json }), _) => {
