@@ -149,6 +149,22 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FORM", default_value = "labels")]
         output: QueryOutput,
     },
+    /// Draw the targets below a label and their stages; without option as a tree
+    #[command(group = clap::ArgGroup::new("form"))]
+    Graph {
+        /// A label
+        #[arg(value_name = "LABEL")]
+        label: String,
+        /// As a picture
+        #[arg(long, value_name = "FILE", group = "form")]
+        svg: Option<Utf8PathBuf>,
+        /// As a page with the picture and a table
+        #[arg(long, value_name = "FILE", group = "form")]
+        html: Option<Utf8PathBuf>,
+        /// For Graphviz
+        #[arg(long, group = "form")]
+        dot: bool,
+    },
     /// Say why a target was built again: what changed, what executed, where it was cut off
     Why {
         /// A label, or an artifact as `LABEL[stage/index]`: then what its key is made of

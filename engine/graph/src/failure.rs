@@ -132,7 +132,10 @@ impl From<StoreFault> for Failure {
 
 impl From<BlobMiss> for Failure {
     fn from(miss: BlobMiss) -> Failure {
-        Failure::new(Cause::Lost(miss.digest()), miss.to_string())
+        match &miss {
+            BlobMiss::Unreadable { fault, .. } if fault.may_pass() => Failure::new(Cause::Disk, miss.to_string()),
+            _ => Failure::new(Cause::Lost(miss.digest()), miss.to_string()),
+        }
     }
 }
 

@@ -188,7 +188,12 @@ impl Shared {
     pub(crate) fn forget_lost(&self) -> Result<(), StoreFault> {
         let mut met: Vec<Digest> = lock(&self.producers).iter().map(|(digest, _)| *digest).collect();
         met.dedup();
-        met.iter().filter(|digest| self.blob(digest).is_err()).try_for_each(|digest| self.forget(digest))
+        let is_lost = |digest: &&Digest| match self.blob(digest) {
+            Ok(_) => false,
+            Err(BlobMiss::Unreadable { fault, .. }) => !fault.may_pass(),
+            Err(BlobMiss::Absent { .. } | BlobMiss::Corrupt { .. }) => true,
+        };
+        met.iter().filter(is_lost).try_for_each(|digest| self.forget(digest))
     }
 
     pub(crate) fn note_stage(&self, id: StageId, key: Digest, digest: Digest) {

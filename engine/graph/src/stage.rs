@@ -315,6 +315,9 @@ impl Shared {
                 None => self.tell(&Event::Store(StoreReport::Blob(miss.clone()))),
             }
         }
+        if matches!(&miss, BlobMiss::Unreadable { fault, .. } if fault.may_pass()) {
+            return miss.into();
+        }
         match self.forget(&miss.digest()) {
             Ok(()) => miss.into(),
             Err(fault) => fault.into(),

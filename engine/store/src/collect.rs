@@ -47,8 +47,9 @@ type RecordId = (RecordKind, Digest);
 
 /// Records by when a run used them last.
 struct Uses {
-    /// Milliseconds since 1970; for records that no run reaches, when they were written.
-    last: BTreeMap<RecordId, i64>,
+    /// Milliseconds since 1970, and the run's number, since several may end in one millisecond; for records that no run
+    /// reaches, when they were written.
+    last: BTreeMap<RecordId, (i64, i64)>,
     newest_run: BTreeSet<RecordId>,
     protected: BTreeSet<RecordId>,
     /// Runs that go.
@@ -102,7 +103,7 @@ fn uses(census: &Census, policy: &GcPolicy) -> Uses {
             }
         }
         reached.iter().for_each(|id| {
-            uses.last.entry(*id).or_insert(run.written_ms);
+            uses.last.entry(*id).or_insert((run.written_ms, run.number));
         });
         let is_kept = policy.keep_runs.is_some_and(|keep| place < keep as usize);
         let is_old = oldest.is_some_and(|oldest| run.written_ms < oldest) || (policy.keep_runs.is_some() && oldest.is_none());
@@ -116,7 +117,7 @@ fn uses(census: &Census, policy: &GcPolicy) -> Uses {
         }
     }
     for (id, record) in &census.records {
-        uses.last.entry(*id).or_insert(record.written_ms);
+        uses.last.entry(*id).or_insert((record.written_ms, 0));
     }
     uses
 }
@@ -126,7 +127,7 @@ fn victims(census: &Census, uses: &Uses, policy: &GcPolicy) -> BTreeSet<RecordId
     let may_go = |id: &RecordId| !uses.protected.contains(id);
     if let Some(age) = policy.older_than {
         let oldest = stat_cache::now_ms() - i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-        victims.extend(uses.last.iter().filter(|(id, last)| may_go(id) && **last < oldest).map(|(id, _)| *id));
+        victims.extend(uses.last.iter().filter(|(id, last)| may_go(id) && last.0 < oldest).map(|(id, _)| *id));
     } else if policy.keep_runs.is_some() && policy.max_bytes.is_none() {
         victims.extend(uses.last.keys().filter(|id| may_go(id)));
     }
@@ -146,7 +147,7 @@ fn evict_to(census: &Census, uses: &Uses, max_bytes: u64, victims: &mut BTreeSet
         census.records[&id].references.blobs.iter().for_each(|blob| *users.entry(*blob).or_default() += 1);
     }
     let mut bytes = census.bytes_of(&stay(victims));
-    let mut candidates: Vec<(i64, RecordId)> =
+    let mut candidates: Vec<((i64, i64), RecordId)> =
         uses.last.iter().filter(|(id, _)| !victims.contains(*id) && !uses.protected.contains(*id)).map(|(id, last)| (*last, *id)).collect();
     candidates.sort_unstable();
     for (_, id) in candidates {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use nix::errno::Errno;
 
 use crate::Digest;
 
@@ -20,6 +21,8 @@ pub enum StoreFault {
         kind: io::ErrorKind,
         /// The operating system's words.
         message: String,
+        /// Whether it says nothing of the file itself: too many open files, no memory, no permission.
+        may_pass: bool,
     },
     /// The database of records refused an operation.
     Records {
@@ -50,7 +53,14 @@ pub enum StoreFault {
 
 impl StoreFault {
     pub(crate) fn file(operation: &'static str, path: &Utf8Path, error: &io::Error) -> StoreFault {
-        StoreFault::File { operation, path: path.to_owned(), kind: error.kind(), message: error.to_string() }
+        let raw = error.raw_os_error().map(Errno::from_raw);
+        let may_pass = matches!(raw, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EACCES | Errno::EPERM | Errno::EAGAIN));
+        StoreFault::File { operation, path: path.to_owned(), kind: error.kind(), message: error.to_string(), may_pass }
+    }
+
+    /// Whether the same operation may succeed when it is tried again, without anything in the store having changed.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, StoreFault::File { may_pass: true, .. })
     }
 }
 

@@ -405,7 +405,9 @@ impl Store {
                         Err(BlobMiss::Absent { digest: *digest })
                     }
                     Err(fault) => {
-                        self.records.remove_small_blob(digest).map_err(unreadable)?;
+                        if !fault.may_pass() {
+                            self.records.remove_small_blob(digest).map_err(unreadable)?;
+                        }
                         Err(unreadable(fault))
                     }
                 }
@@ -425,8 +427,14 @@ impl Store {
 
     fn find_large(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
         let place = self.large_place(digest);
+        // What cannot be read for a reason of its own is made again; what cannot be read because the process has no
+        // descriptor left is sound.
         let bytes = blob_file::read_whole(&place)
-            .inspect_err(|_| blob_file::discard(&place))
+            .inspect_err(|fault| {
+                if !fault.may_pass() {
+                    blob_file::discard(&place);
+                }
+            })
             .map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?
             .ok_or(BlobMiss::Absent { digest: *digest })?;
         let found = Digest::of(&bytes);

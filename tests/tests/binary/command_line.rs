@@ -234,3 +234,25 @@ fn interrupted_build_exits_with_130_and_can_be_repeated() {
     assert!(rest.contains("error: //large:") && rest.contains(": interrupted\n"), "{rest}");
     good(place.run(&["//:run"]));
 }
+
+#[test]
+fn graph_is_a_tree_a_picture_or_a_page_of_its_own() {
+    let place = Place::small();
+    let tree = good(place.run(&["graph", "//:run"])).out;
+    assert!(tree.starts_with("//:run  run\n  //:input  tensors\n  //:program  program\n    "), "{tree}");
+    good(place.run(&["//:run"]));
+    let tree = good(place.run(&["graph", "//:run"])).out;
+    assert!(tree.starts_with("//:run  run  [host_file×2 reference simulation verdict]\n"), "{tree}");
+    good(place.run(&["graph", "--svg", "run.svg", "//:run"]));
+    let svg = String::from_utf8(place.read("run.svg")).expect("text");
+    // A box for each target that the tree has.
+    let targets = tree.lines().filter(|line| !line.ends_with("(above)")).count();
+    assert_eq!((svg.matches("<rect").count(), svg.matches("</g>").count()), (targets, targets));
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n") && svg.contains(">simulation  "), "{svg}");
+    good(place.run(&["graph", "--html", "run.html", "//:run"]));
+    let html = String::from_utf8(place.read("run.html")).expect("text");
+    assert!(html.contains(&svg) && html.contains("<td>//:run</td><td>verdict</td><td>1</td>"), "{html}");
+    // Nothing is fetched from elsewhere.
+    assert_eq!(html.matches("http").count(), 1, "the name space of the picture");
+    assert!(!html.contains("src=") && !html.contains("href="));
+}

@@ -4,6 +4,7 @@ mod build;
 mod clean;
 mod doctor;
 mod gc;
+mod graph;
 mod log;
 mod make;
 mod query;
@@ -17,7 +18,7 @@ mod why;
 
 use std::sync::Arc;
 
-use graph::{Label, Pattern, RuleKind, Workspace};
+use ::graph::{Label, Pattern, RuleKind, Workspace};
 
 use crate::arguments::{Arguments, Command, Options};
 use crate::console::Console;
@@ -70,6 +71,15 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         }
         (Some(Command::Log { run, limit, json }), _) => log::log(*run, *limit, *json, options, console),
         (Some(Command::Verify { labels, repro }), _) => verify::verify(labels, *repro, options, console),
+        (Some(Command::Graph { label, svg, html, dot }), _) => {
+            let form = match (svg, html, dot) {
+                (Some(path), ..) => graph::Form::Svg(path.clone()),
+                (_, Some(path), _) => graph::Form::Html(path.clone()),
+                (_, _, true) => graph::Form::Dot,
+                _ => graph::Form::Tree,
+            };
+            graph::graph(label, &form, options, console)
+        }
         (Some(Command::Gc { max_size, older_than, keep_runs, dry_run }), _) => {
             let (max_size, older_than) = (max_size.as_deref(), older_than.as_deref());
             gc::gc(&gc::Bounds { max_size, older_than, keep_runs: *keep_runs, dry_run: *dry_run }, options, console)

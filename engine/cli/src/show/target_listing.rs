@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use graph::{Db, Digest, Engine, EngineOptions, Label, LoadedTarget, RuleKind, Shared, Silent, SourceReader, TargetRecord, Workspace};
+use graph::{Digest, Engine, EngineOptions, Label, LoadedTarget, RuleKind, Shared, Silent, SourceReader, TargetRecord, Workspace};
 use serde::Serialize;
 use store::RecordKind;
 
@@ -74,13 +74,17 @@ fn fields_of(target: &LoadedTarget) -> Vec<FieldFact> {
 
 /// The shallow key of the target as it is declared now, and what the store has under it.
 fn record_of(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<(Digest, Option<TargetRecord>), Fault> {
+    let key = keys_of(surroundings, workspace, label)?.get(label).copied().unwrap_or(Digest::ABSENT);
+    Ok((key, surroundings.store()?.record(RecordKind::Target, &key)?))
+}
+
+/// The shallow keys of a target and of all it depends on, as they are declared now.
+pub(crate) fn keys_of(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<BTreeMap<Label, Digest>, Fault> {
     let explained = |failure| Fault::build(workspace, &failure);
     let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
     let shared = Shared::new(surroundings.store()?, Arc::new(Silent), sources);
     let mut engine = Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(explained)?;
-    let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(explained)?;
-    let key = keys.get(label).copied().unwrap_or(Digest::ABSENT);
-    Ok((key, engine.shared().store().record(RecordKind::Target, &key)?))
+    engine.apply(workspace, std::slice::from_ref(label)).map_err(explained)
 }
 
 fn result_of(workspace: &Workspace, label: &Label, record: TargetRecord) -> ResultFact {
