@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use store::{Digest, RecordKind};
+use store::{Digest, RecordKind, References};
 
 use crate::target_table::TargetTable;
 use crate::{
@@ -173,10 +173,10 @@ impl Engine {
         let built = self.build(|engine| {
             let outcome = run_rule(engine, target)?;
             let recorded = outcome.recorded;
-            let record = record_of(engine, target, outcome);
+            let (record, references) = record_of(engine, target, outcome);
             let exports = engine.restore(&folder, &record.exports)?;
             if recorded {
-                engine.shared().add_record(RecordKind::Target, key, &record, record.references())?;
+                engine.shared().add_record(RecordKind::Target, key, &record, references)?;
             }
             Ok(Found { record, exports, cached: false, recorded })
         });
@@ -195,14 +195,22 @@ fn run_rule(engine: &Engine, target: &LoadedTarget) -> Result<Outcome, Failure> 
     target.rule().finish(engine, target.label())
 }
 
-fn record_of(engine: &Engine, target: &LoadedTarget, outcome: Outcome) -> TargetRecord {
+/// The record and what it refers to: the blobs of exports and the records of all stages, those of the targets below included.
+fn record_of(engine: &Engine, target: &LoadedTarget, outcome: Outcome) -> (TargetRecord, References) {
     let mut notes = target.rule().stages(engine, target.label());
-    notes.retain(|note| note.id.label == *target.label());
     notes.sort_unstable();
+    let references = References {
+        blobs: outcome.exports.iter().map(|export| export.blob).collect(),
+        // Stages of targets that are only read have no other record that refers to them.
+        records: notes.iter().map(|note| (RecordKind::Action, note.key)).collect(),
+    };
+    notes.retain(|note| note.id.label == *target.label());
     // A stage is noted by each query that calls it.
     notes.dedup_by(|a, b| a.id == b.id);
     let stages = notes.into_iter().map(|note| StageEntry { name: note.id.stage, key: note.key, digest: note.digest });
-    TargetRecord { success: outcome.success, lines: outcome.lines, data: outcome.data, exports: outcome.exports, stages: stages.collect() }
+    let stages = stages.collect();
+    let Outcome { success, lines, data, exports, .. } = outcome;
+    (TargetRecord { success, lines, data, exports, stages }, references)
 }
 
 /// A target's record, looked up or just made.

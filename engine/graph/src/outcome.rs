@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use store::{Digest, KeyBuilder, RecordKind, References};
+use store::{Digest, KeyBuilder};
 
 use crate::stage::load;
 use crate::{Artifact, Bytes, Db, Engine, Failure, StageName};
@@ -103,14 +103,6 @@ impl TargetRecord {
             key.text(&export.path).digest(&export.content);
         }
         key.finish()
-    }
-
-    /// The blobs of the exports and the records of the stages.
-    pub(crate) fn references(&self) -> References {
-        References {
-            blobs: self.exports.iter().map(|export| export.blob).collect(),
-            records: self.stages.iter().map(|stage| (RecordKind::Action, stage.key)).collect(),
-        }
     }
 }
 

@@ -130,6 +130,7 @@ fn sightings<'a>(runs: &'a [(i64, RunRecord)], label: &'a str) -> impl Iterator<
 pub fn why(store: &Store, runs: &[(i64, RunRecord)], label: &str, since: Option<i64>) -> Result<Why, WhyFault> {
     let Some((newest, newest_run, key, _)) = sightings(runs, label).next() else { return Err(WhyFault::NeverBuilt) };
     let before = match since {
+        Some(since) if runs.first().is_none_or(|(newest, _)| since > *newest) => return Err(WhyFault::NoSuchRun(since)),
         None => sightings(runs, label).find(|(_, _, other, _)| *other != key),
         Some(since) => match sightings(runs, label).find(|(number, ..)| *number <= since) {
             Some(found) => Some(found),

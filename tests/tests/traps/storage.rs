@@ -35,6 +35,8 @@ fn store_tells_its_size_and_shrinks_when_told_to() {
     assert!(ran.out.contains("and 1 runs gone"), "{}", ran.out);
     assert!(store(&place).statistics().expect("counts").disk_bytes < before);
     assert_eq!(executed(&place, &["--set", "layout.tiles=2", "//:run"]), 0, "the newest run's results are kept");
+    place.replace("BUILD.toml", "default = 3e-3", "default = 4e-3");
+    assert_eq!(executed(&place, &["--set", "layout.tiles=2", "//:run"]), 1, "the verdict alone: tensors and model are kept as well");
     let ran = good(place.run(&["gc", "--max-size", "1K", "--dry-run"]));
     assert!(ran.err.contains("is below the working set"), "{}", ran.err);
     good(place.run(&["store", "check"]));
