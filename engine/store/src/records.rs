@@ -152,6 +152,25 @@ const SCHEMA: &str = "
 /// Tables of version 1 had no references: what they hold is made again.
 const DROP_OLD: &str = "DROP TABLE IF EXISTS record; DROP TABLE IF EXISTS run;";
 
+/// The first process that opens the database reads its whole log: 8,000 pages took 30 ms of a build that changed nothing.
+const LONG_LOG_BYTES: u64 = 4 << 20;
+
+impl Drop for Records {
+    /// Moves a long log into the database. When others use it, the last of them does.
+    fn drop(&mut self) {
+        let log = fs::metadata(format!("{}-wal", self.path)).map_or(0, |metadata| metadata.len());
+        if log > LONG_LOG_BYTES {
+            let connection = lock(&self.connection);
+            let moved = connection
+                .busy_timeout(Duration::ZERO)
+                .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+            if let Err(error) = moved {
+                tracing::debug!(%error, "the log of the records stays long");
+            }
+        }
+    }
+}
+
 impl Records {
     pub(crate) fn open(path: &Utf8Path, locks: &Utf8Path) -> Result<Records, StoreFault> {
         let set_aside = Mutex::new(Vec::new());
