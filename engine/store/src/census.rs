@@ -49,6 +49,16 @@ impl Census {
         self.records.values().map(|record| record.bytes).sum::<u64>() + self.blobs.values().map(|blob| blob.bytes).sum::<u64>()
     }
 
+    /// The records without these.
+    pub(crate) fn others(&self, records: &BTreeSet<(RecordKind, Digest)>) -> BTreeSet<(RecordKind, Digest)> {
+        self.records.keys().filter(|id| !records.contains(*id)).copied().collect()
+    }
+
+    /// The blobs that any record needs.
+    pub(crate) fn needed_blobs(&self) -> BTreeSet<Digest> {
+        self.records.values().flat_map(|record| &record.references.blobs).copied().collect()
+    }
+
     /// The blobs that records need.
     pub(crate) fn blobs_of(&self, records: &BTreeSet<(RecordKind, Digest)>) -> BTreeSet<Digest> {
         records.iter().filter_map(|id| self.records.get(id)).flat_map(|record| &record.references.blobs).copied().collect()

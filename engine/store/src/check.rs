@@ -113,7 +113,6 @@ pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFau
     let mut report = CheckReport { records: census.records.len(), blobs: census.blobs.len(), defects: Vec::new() };
     let mut unusable: BTreeSet<Digest> = BTreeSet::new();
     for digest in census.blobs.keys() {
-        // A damaged blob is removed by reading it.
         match store.peek(digest) {
             Ok(()) => {}
             Err(BlobMiss::Unreadable { fault, .. }) => return Err(fault),
@@ -153,10 +152,7 @@ fn mend(store: &Store, defects: &[Defect]) -> Result<(), StoreFault> {
     for defect in defects {
         match defect {
             Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key)?,
-            Defect::Blob(digest) => {
-                store.records().remove_small_blob(digest)?;
-                blob_file::discard(&store.large_place(digest));
-            }
+            Defect::Blob(digest) => store.forget_blob(digest)?,
             Defect::Stray(path) => blob_file::discard(path),
         }
     }

@@ -47,6 +47,8 @@ type RecordId = (RecordKind, Digest);
 
 /// Records by when a run used them last.
 struct Uses {
+    /// Milliseconds since 1970: what was used before may go.
+    oldest: Option<i64>,
     /// Milliseconds since 1970, and the run's number, since several may end in one millisecond; for records that no run
     /// reaches, when they were written.
     last: BTreeMap<RecordId, (i64, i64)>,
@@ -74,9 +76,10 @@ pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, Stor
         ..GcReport::default()
     };
     if policy.dry_run {
-        let stay: BTreeSet<RecordId> = census.records.keys().filter(|id| !victims.contains(*id)).copied().collect();
+        let stay = census.others(&victims);
+        let needed = census.blobs_of(&stay);
         report.bytes_after = census.bytes_of(&stay);
-        report.blobs = census.blobs.keys().filter(|digest| !census.blobs_of(&stay).contains(*digest)).count();
+        report.blobs = census.blobs.keys().filter(|digest| !needed.contains(*digest)).count();
         return Ok(report);
     }
     store.records().evict(&Eviction { records: &victims.iter().copied().collect::<Vec<_>>(), runs: &uses.old_runs })?;
@@ -88,9 +91,8 @@ pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, Stor
 }
 
 fn uses(census: &Census, policy: &GcPolicy) -> Uses {
-    let mut uses = Uses { last: BTreeMap::new(), newest_run: BTreeSet::new(), protected: BTreeSet::new(), old_runs: Vec::new() };
-    let now = stat_cache::now_ms();
-    let oldest = policy.older_than.map(|age| now - i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+    let oldest = policy.older_than.map(|age| stat_cache::now_ms() - i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
+    let mut uses = Uses { oldest, last: BTreeMap::new(), newest_run: BTreeSet::new(), protected: BTreeSet::new(), old_runs: Vec::new() };
     // Newest first: the first run that reaches a record is the last that used it.
     for (place, run) in census.runs.iter().enumerate() {
         let mut queue: Vec<RecordId> = run.used.clone();
@@ -125,8 +127,7 @@ fn uses(census: &Census, policy: &GcPolicy) -> Uses {
 fn victims(census: &Census, uses: &Uses, policy: &GcPolicy) -> BTreeSet<RecordId> {
     let mut victims = BTreeSet::new();
     let may_go = |id: &RecordId| !uses.protected.contains(id);
-    if let Some(age) = policy.older_than {
-        let oldest = stat_cache::now_ms() - i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    if let Some(oldest) = uses.oldest {
         victims.extend(uses.last.iter().filter(|(id, last)| may_go(id) && last.0 < oldest).map(|(id, _)| *id));
     } else if policy.keep_runs.is_some() && policy.max_bytes.is_none() {
         victims.extend(uses.last.keys().filter(|id| may_go(id)));
@@ -139,16 +140,14 @@ fn victims(census: &Census, uses: &Uses, policy: &GcPolicy) -> BTreeSet<RecordId
 
 /// Adds the least recently used records until what stays is small enough.
 fn evict_to(census: &Census, uses: &Uses, max_bytes: u64, victims: &mut BTreeSet<RecordId>) {
-    let stay = |victims: &BTreeSet<RecordId>| -> BTreeSet<RecordId> {
-        census.records.keys().filter(|id| !victims.contains(*id)).copied().collect()
-    };
+    let stay = census.others(victims);
     let mut users: BTreeMap<Digest, usize> = BTreeMap::new();
-    for id in stay(victims) {
-        census.records[&id].references.blobs.iter().for_each(|blob| *users.entry(*blob).or_default() += 1);
+    for id in &stay {
+        census.records[id].references.blobs.iter().for_each(|blob| *users.entry(*blob).or_default() += 1);
     }
-    let mut bytes = census.bytes_of(&stay(victims));
+    let mut bytes = census.bytes_of(&stay);
     let mut candidates: Vec<((i64, i64), RecordId)> =
-        uses.last.iter().filter(|(id, _)| !victims.contains(*id) && !uses.protected.contains(*id)).map(|(id, last)| (*last, *id)).collect();
+        uses.last.iter().filter(|(id, _)| stay.contains(*id) && !uses.protected.contains(*id)).map(|(id, last)| (*last, *id)).collect();
     candidates.sort_unstable();
     for (_, id) in candidates {
         if bytes <= max_bytes {
@@ -173,12 +172,12 @@ fn sweep(store: &Store, before: &Census, victims: &BTreeSet<RecordId>) -> Result
     let _alone = key_lock::lock_file(&store.locks(), "sweep")?;
     let leases = lease::read(&store.leases(), store.lease())?;
     let census = Census::take(store)?;
-    let mut needed = census.blobs_of(&census.records.keys().copied().collect());
+    let mut needed = census.needed_blobs();
     needed.extend(leases.entries.iter().filter(|(family, _)| *family == 0).map(|(_, digest)| *digest));
     // Announced between the first look at the leases and the deletion: the reader may have found the record.
     let late = victims.iter().filter(|(kind, key)| leases.entries.contains(&(kind.number(), *key)));
     late.for_each(|id| needed.extend(&before.records[id].references.blobs));
-    let known = before.blobs_of(&before.records.keys().copied().collect());
+    let known = before.needed_blobs();
     let may_go = |digest: &Digest| !needed.contains(digest) && (leases.processes == 0 || known.contains(digest));
     let gone: Vec<Digest> = census.blobs.keys().filter(|digest| may_go(digest)).copied().collect();
     for pack in store.records().delete_blobs(&gone)? {

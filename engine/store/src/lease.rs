@@ -12,17 +12,15 @@ use std::sync::Mutex;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::StoreFault;
+use crate::entries::{self, Entry};
 use crate::records::lock;
-use crate::{Digest, StoreFault};
 
-/// A locked file of 33 bytes for each key: its family, 0 for blobs, and the digest.
+/// A locked file of entries.
 pub(crate) struct Lease {
     path: Utf8PathBuf,
     file: Mutex<File>,
 }
-
-/// One entry: a family's number, 0 for blobs, and a digest.
-pub(crate) type Entry = (u8, Digest);
 
 impl Lease {
     /// A new lease in `directory`.
@@ -45,11 +43,7 @@ impl Lease {
     }
 
     pub(crate) fn announce(&self, entries: &[Entry]) -> Result<(), StoreFault> {
-        let mut bytes = Vec::with_capacity(33 * entries.len());
-        for (family, digest) in entries {
-            bytes.push(*family);
-            bytes.extend_from_slice(digest.as_bytes());
-        }
+        let bytes = entries::encode(entries.iter().copied());
         lock(&self.file).write_all(&bytes).map_err(|error| StoreFault::file("write", &self.path, &error))
     }
 }
@@ -70,8 +64,8 @@ pub(crate) struct Leases {
 /// Reads the leases of `directory` but that of this process; those left behind by killed processes are removed.
 pub(crate) fn read(directory: &Utf8Path, own: Option<&Lease>) -> Result<Leases, StoreFault> {
     let mut leases = Leases { entries: BTreeSet::new(), processes: 0 };
-    let Ok(entries) = directory.read_dir_utf8() else { return Ok(leases) };
-    for entry in entries.filter_map(Result::ok) {
+    let Ok(files) = directory.read_dir_utf8() else { return Ok(leases) };
+    for entry in files.filter_map(Result::ok) {
         let path = entry.path();
         if own.is_some_and(|own| own.path == path) {
             continue;
@@ -84,9 +78,7 @@ pub(crate) fn read(directory: &Utf8Path, own: Option<&Lease>) -> Result<Leases, 
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|error| StoreFault::file("read", path, &error))?;
         leases.processes += 1;
-        for [family, digest @ ..] in bytes.as_chunks::<33>().0.iter().copied() {
-            leases.entries.insert((family, Digest::from_bytes(digest)));
-        }
+        leases.entries.extend(entries::decode(&bytes));
     }
     Ok(leases)
 }

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::census::{BlobRow, RecordRow, RunRow};
 use crate::stat_cache::StatEntry;
-use crate::{Digest, StoreFault, key_lock};
+use crate::{Digest, StoreFault, entries, key_lock};
 
 /// The families of records; each has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,8 +137,7 @@ pub(crate) struct Records {
 }
 
 const SCHEMA_VERSION: i64 = 2;
-/// `written` is in milliseconds since 1970; `refers` and `used` are lists of 33 bytes each: a record's family, or 0 for a
-/// blob, and the digest.
+/// `written` is in milliseconds since 1970; `refers` and `used` are lists of [`entries`].
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     CREATE TABLE IF NOT EXISTS record (kind INTEGER, key BLOB, value BLOB, refers BLOB, written INTEGER, PRIMARY KEY (kind, key))
@@ -210,12 +209,7 @@ impl Records {
     }
 
     pub(crate) fn remove(&self, kind: RecordKind, key: &Digest) -> Result<(), StoreFault> {
-        self.with("remove a record", |connection| {
-            connection
-                .prepare_cached("DELETE FROM record WHERE kind = ?1 AND key = ?2")?
-                .execute(params![kind.number(), key.as_bytes()])
-                .map(|_| ())
-        })
+        self.with("remove a record", |connection| delete_record(connection, kind, key))
     }
 
     pub(crate) fn small_blob(&self, digest: &Digest) -> Result<Option<SmallBlob>, StoreFault> {
@@ -253,11 +247,7 @@ impl Records {
     }
 
     pub(crate) fn remove_small_blob(&self, digest: &Digest) -> Result<(), StoreFault> {
-        self.with("remove a small blob", |connection| {
-            connection.execute("DELETE FROM small_blob WHERE digest = ?1", params![digest.as_bytes()])?;
-            connection.execute("DELETE FROM packed_blob WHERE digest = ?1", params![digest.as_bytes()])?;
-            Ok(())
-        })
+        self.with("remove a small blob", |connection| delete_small_blob(connection, digest))
     }
 
     pub(crate) fn stat(&self, path: &str) -> Result<Option<Vec<u8>>, StoreFault> {
@@ -339,9 +329,7 @@ impl Records {
         self.with("evict records", |connection| {
             let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for (kind, key) in eviction.records {
-                transaction
-                    .prepare_cached("DELETE FROM record WHERE kind = ?1 AND key = ?2")?
-                    .execute(params![kind.number(), key.as_bytes()])?;
+                delete_record(&transaction, *kind, key)?;
             }
             for number in eviction.runs {
                 transaction.prepare_cached("DELETE FROM run WHERE number = ?1")?.execute(params![number])?;
@@ -361,17 +349,14 @@ impl Records {
                     .query_row(params![digest.as_bytes()], |row| row.get(0))
                     .optional()?;
                 packs.extend(pack.map(Digest::from_bytes));
-                transaction.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
-                transaction.prepare_cached("DELETE FROM packed_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
+                delete_small_blob(&transaction, digest)?;
             }
-            let mut empty = Vec::new();
             let used: BTreeSet<[u8; 32]> = transaction
                 .prepare("SELECT DISTINCT pack FROM packed_blob")?
                 .query_map([], |row| row.get(0))?
                 .collect::<rusqlite::Result<_>>()?;
-            empty.extend(packs.into_iter().filter(|pack| !used.contains(pack.as_bytes())));
             transaction.commit()?;
-            Ok(empty)
+            Ok(packs.into_iter().filter(|pack| !used.contains(pack.as_bytes())).collect())
         })
     }
 
@@ -460,6 +445,16 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
     Ok(())
 }
 
+fn delete_record(connection: &Connection, kind: RecordKind, key: &Digest) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND key = ?2")?;
+    statement.execute(params![kind.number(), key.as_bytes()]).map(|_| ())
+}
+
+fn delete_small_blob(connection: &Connection, digest: &Digest) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
+    connection.prepare_cached("DELETE FROM packed_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()]).map(|_| ())
+}
+
 fn connect(path: &Utf8Path, locks: &Utf8Path) -> rusqlite::Result<Connection> {
     if path.exists() {
         let connection = open_file(path)?;
@@ -528,24 +523,18 @@ fn fault(operation: &'static str, path: &Utf8Path, error: &rusqlite::Error) -> S
 
 /// See [`SCHEMA`].
 fn encode_references(references: &References) -> Vec<u8> {
-    let blobs = references.blobs.iter().map(|digest| (0, digest));
-    let records = references.records.iter().map(|(kind, digest)| (kind.number(), digest));
-    let mut bytes = Vec::with_capacity(33 * (references.blobs.len() + references.records.len()));
-    for (family, digest) in blobs.chain(records) {
-        bytes.push(family);
-        bytes.extend_from_slice(digest.as_bytes());
-    }
-    bytes
+    let blobs = references.blobs.iter().map(|digest| (0, *digest));
+    let records = references.records.iter().map(|(kind, digest)| (kind.number(), *digest));
+    entries::encode(blobs.chain(records))
 }
 
 /// The references in `bytes`; what cannot be read is left out.
 pub(crate) fn decode_references(bytes: &[u8]) -> References {
     let mut references = References::default();
-    for entry in bytes.as_chunks::<33>().0 {
-        let [family, digest @ ..] = *entry;
+    for (family, digest) in entries::decode(bytes) {
         match (family, RecordKind::of_number(family)) {
-            (0, _) => references.blobs.push(Digest::from_bytes(digest)),
-            (_, Some(kind)) => references.records.push((kind, Digest::from_bytes(digest))),
+            (0, _) => references.blobs.push(digest),
+            (_, Some(kind)) => references.records.push((kind, digest)),
             (_, None) => {}
         }
     }
@@ -572,14 +561,18 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreFault> {
 
 /// Whether the bytes of a value are as they were written.
 pub(crate) fn is_intact(bytes: &[u8]) -> bool {
-    let Some((_, rest)) = bytes.split_first() else { return false };
-    rest.split_at_checked(CHECKSUM_BYTES).is_some_and(|(checksum, payload)| checksum == &Digest::of(payload).as_bytes()[..CHECKSUM_BYTES])
+    payload(bytes).is_some()
 }
 
 /// The value, or `None` when the bytes are damaged or of another version.
 pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (version, payload) = payload(bytes)?;
+    if version == VALUE_VERSION { postcard::from_bytes(payload).ok() } else { None }
+}
+
+/// Version and payload of undamaged bytes.
+fn payload(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let (version, rest) = bytes.split_first()?;
     let (checksum, payload) = rest.split_at_checked(CHECKSUM_BYTES)?;
-    let intact = *version == VALUE_VERSION && checksum == &Digest::of(payload).as_bytes()[..CHECKSUM_BYTES];
-    intact.then(|| postcard::from_bytes(payload).ok()).flatten()
+    (checksum == &Digest::of(payload).as_bytes()[..CHECKSUM_BYTES]).then_some((*version, payload))
 }

@@ -37,9 +37,7 @@ impl FileStamp {
             device: metadata.dev(),
         }
     }
-}
 
-impl FileStamp {
     /// The stamp of what is at `path`, links followed; `None` when there is nothing or it cannot be looked at.
     pub fn at(path: &Utf8Path) -> Option<FileStamp> {
         fs::metadata(path).ok().map(|metadata| FileStamp::of(&metadata))
@@ -166,7 +164,7 @@ fn hash_file(path: &Utf8Path) -> Result<Digest, StoreFault> {
 }
 
 /// Now, in milliseconds since 1970.
-pub(crate) fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     i64::try_from(now_ns() / 1_000_000).unwrap_or(i64::MAX)
 }
 

@@ -7,6 +7,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::entries::Entry;
 use crate::lease::{self, Lease};
 use crate::records::{self, Additions, NewRecord, PackedRow, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry};
@@ -283,21 +284,18 @@ impl Store {
 
     /// Whether the blob is there and whole; a damaged one stays.
     pub(crate) fn peek(&self, digest: &Digest) -> Result<(), BlobMiss> {
-        let unreadable = |fault| BlobMiss::Unreadable { digest: *digest, fault };
-        let bytes = match self.records.small_blob(digest).map_err(unreadable)? {
-            Some(SmallBlob::Inline(bytes)) => Some(bytes),
-            Some(SmallBlob::Packed { pack, offset, length }) => {
-                blob_file::read_range(&self.pack_place(&pack), offset, length).map_err(unreadable)?
-            }
-            None => blob_file::read_whole(&self.large_place(digest)).map_err(unreadable)?,
-        };
-        let bytes = bytes.ok_or(BlobMiss::Absent { digest: *digest })?;
-        let found = Digest::of(&bytes);
-        if found == *digest { Ok(()) } else { Err(BlobMiss::Corrupt { digest: *digest, place: String::new(), found }) }
+        verified(digest, self.stored(digest).map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?).map(|_| ())
+    }
+
+    /// Makes the store a place without this blob, so that it is written again.
+    pub(crate) fn forget_blob(&self, digest: &Digest) -> Result<(), StoreFault> {
+        self.records.remove_small_blob(digest)?;
+        blob_file::discard(&self.large_place(digest));
+        Ok(())
     }
 
     /// Announces what is looked up or stored; see [`crate::lease`].
-    fn announce(&self, entries: &[lease::Entry]) -> Result<(), StoreFault> {
+    fn announce(&self, entries: &[Entry]) -> Result<(), StoreFault> {
         if entries.is_empty() {
             return Ok(());
         }
@@ -394,56 +392,49 @@ impl Store {
 
     fn find_blob(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
         let unreadable = |fault| BlobMiss::Unreadable { digest: *digest, fault };
-        match self.records.small_blob(digest).map_err(unreadable)? {
-            Some(SmallBlob::Inline(bytes)) => self.verified_small(digest, bytes, "the database".to_owned()),
-            Some(SmallBlob::Packed { pack, offset, length }) => {
-                let place = self.pack_place(&pack);
-                match blob_file::read_range(&place, offset, length) {
-                    Ok(Some(bytes)) => self.verified_small(digest, bytes, place.to_string()),
-                    Ok(None) => {
-                        self.records.remove_small_blob(digest).map_err(unreadable)?;
-                        Err(BlobMiss::Absent { digest: *digest })
-                    }
-                    Err(fault) => {
-                        if !fault.may_pass() {
-                            self.records.remove_small_blob(digest).map_err(unreadable)?;
-                        }
-                        Err(unreadable(fault))
-                    }
+        let found = self.stored(digest).map_err(unreadable).and_then(|stored| verified(digest, stored));
+        match &found {
+            Ok(_) => {}
+            // The pack that it is listed in is gone.
+            Err(BlobMiss::Absent { .. }) => {
+                if self.records.lists_small_blob(digest).map_err(unreadable)? {
+                    self.records.remove_small_blob(digest).map_err(unreadable)?;
                 }
             }
-            None => self.find_large(digest),
+            // What cannot be read because the process has no descriptor left is sound.
+            Err(BlobMiss::Unreadable { fault, .. }) if fault.may_pass() => {}
+            Err(BlobMiss::Unreadable { .. } | BlobMiss::Corrupt { .. }) => self.forget_blob(digest).map_err(unreadable)?,
         }
+        found
     }
 
-    fn verified_small(&self, digest: &Digest, bytes: Vec<u8>, place: String) -> Result<Vec<u8>, BlobMiss> {
-        let found = Digest::of(&bytes);
-        if found == *digest {
-            return Ok(bytes);
-        }
-        self.records.remove_small_blob(digest).map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?;
-        Err(BlobMiss::Corrupt { digest: *digest, place, found })
+    /// The bytes that are stored for a digest, whatever they are, and where; `None` when there are none.
+    fn stored(&self, digest: &Digest) -> Result<Option<Stored>, StoreFault> {
+        let (bytes, place) = match self.records.small_blob(digest)? {
+            Some(SmallBlob::Inline(bytes)) => (Some(bytes), "the database".to_owned()),
+            Some(SmallBlob::Packed { pack, offset, length }) => {
+                let place = self.pack_place(&pack);
+                (blob_file::read_range(&place, offset, length)?, place.into_string())
+            }
+            None => {
+                let place = self.large_place(digest);
+                (blob_file::read_whole(&place)?, place.into_string())
+            }
+        };
+        Ok(bytes.map(|bytes| Stored { bytes, place }))
     }
+}
 
-    fn find_large(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
-        let place = self.large_place(digest);
-        // What cannot be read for a reason of its own is made again; what cannot be read because the process has no
-        // descriptor left is sound.
-        let bytes = blob_file::read_whole(&place)
-            .inspect_err(|fault| {
-                if !fault.may_pass() {
-                    blob_file::discard(&place);
-                }
-            })
-            .map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?
-            .ok_or(BlobMiss::Absent { digest: *digest })?;
-        let found = Digest::of(&bytes);
-        if found == *digest {
-            return Ok(bytes);
-        }
-        blob_file::discard(&place);
-        Err(BlobMiss::Corrupt { digest: *digest, place: place.to_string(), found })
-    }
+/// Bytes of a blob, not verified yet.
+struct Stored {
+    bytes: Vec<u8>,
+    place: String,
+}
+
+fn verified(digest: &Digest, stored: Option<Stored>) -> Result<Vec<u8>, BlobMiss> {
+    let Stored { bytes, place } = stored.ok_or(BlobMiss::Absent { digest: *digest })?;
+    let found = Digest::of(&bytes);
+    if found == *digest { Ok(bytes) } else { Err(BlobMiss::Corrupt { digest: *digest, place, found }) }
 }
 
 fn check_version(root: &Utf8Path) -> Result<(), StoreFault> {
