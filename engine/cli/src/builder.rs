@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::Utf8PathBuf;
 use graph::{
-    Digest, Engine, EngineOptions, Event, EventSink, Label, LoadRequest, Look, Pattern, Remembered, Request, RuleKind, RunOutcome,
-    RunRecorder, Session, SessionFault, Shared, SourceReader, TargetReport, Workspace,
+    Digest, Engine, EngineOptions, Event, EventSink, Label, Look, Pattern, Remembered, Request, RuleKind, RunOutcome, RunRecorder, Session,
+    Shared, Silent, SourceReader, TargetReport, Workspace,
 };
 use store::{FileStamp, RecordKind, Store};
 
@@ -96,7 +96,7 @@ impl Builder {
         let key = program.map(|program| Request { load: &load, command, program }.key());
         let store = surroundings.store()?;
         let run = Run::start(options, console, key)?;
-        let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
+        let sources = surroundings.sources();
         let builder = |work| Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), run: run.clone() };
         let engine = |store, sources| engine(store, sources, options, console, &run);
         let resumed = match key.and_then(|key| Remembered::find(&store, key)) {
@@ -104,7 +104,7 @@ impl Builder {
             Some(mut remembered) => match remembered.look(&store, &sources) {
                 Look::Unchanged => return Ok(builder(Work::Known(Box::new(store), remembered.reports(surroundings.root())))),
                 Look::Unclear => Err((store, sources)),
-                Look::Sources(changed) => Ok(resume(engine(store, sources)?, remembered, &changed, &load)?),
+                Look::Sources(changed) => Ok(Session::resume(engine(store, sources)?, remembered, &changed, &load)?),
             },
         };
         let engine = match resumed {
@@ -137,7 +137,7 @@ impl Builder {
         let mut reports: Vec<TargetReport> = reports?;
         for report in &reports {
             self.console.target(report);
-            self.run.recorder.target(report);
+            self.run.target(report);
         }
         let position = reports.iter().position(|report| report.label == *label);
         let report = position.map(|position| reports.swap_remove(position));
@@ -225,29 +225,18 @@ impl From<&Fault> for RunOutcome {
     }
 }
 
-/// An engine without targets over the store of the options, whose events go to `sink`.
-pub(crate) fn plain_engine(surroundings: &Surroundings, options: &Options, sink: Arc<dyn EventSink>) -> Result<Engine, Fault> {
-    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
-    let shared = Shared::new(surroundings.store()?, sink, sources);
-    Engine::new(shared, EngineOptions { threads: options.threads(), shuffle: None }).map_err(Fault::failed)
+/// An engine without targets, whose events go to `sink`.
+pub(crate) fn plain_engine(store: Store, sources: SourceReader, threads: usize, sink: Arc<dyn EventSink>) -> Result<Engine, Fault> {
+    Engine::new(Shared::new(store, sink, sources), EngineOptions { threads, shuffle: None }).map_err(Fault::failed)
+}
+
+/// An engine that looks at declarations and records and builds nothing.
+pub(crate) fn silent_engine(store: Store, surroundings: &Surroundings) -> Result<Engine, Fault> {
+    plain_engine(store, surroundings.sources(), 1, Arc::new(Silent))
 }
 
 fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>, run: &Arc<Run>) -> Result<Engine, Fault> {
-    let shared = Shared::new(store, run.clone(), sources);
-    let engine = Engine::new(shared, EngineOptions { threads: options.threads(), shuffle: None });
-    let engine = engine.map_err(Fault::failed)?;
+    let engine = plain_engine(store, sources, options.threads(), run.clone())?;
     interruption::arm(engine.interrupt_handle(), console.clone(), run.clone());
     Ok(engine)
-}
-
-fn resume(
-    engine: Engine,
-    remembered: Remembered,
-    changed: &[(usize, Digest)],
-    load: &LoadRequest<'_>,
-) -> Result<Result<Session, Engine>, Fault> {
-    Session::resume(engine, remembered, changed, load).map_err(|fault| match fault {
-        SessionFault::Load(diagnostics) => diagnostics.into(),
-        SessionFault::Read(failure) => Fault::failed(failure),
-    })
 }

@@ -1,7 +1,7 @@
 //! Directories, labels and the workspace, as the options name them.
 
 use camino::{Utf8Path, Utf8PathBuf};
-use graph::{EmbeddedRepository, Label, LoadRequest, Override, PackageName, Pattern, Registry, Workspace};
+use graph::{EmbeddedRepository, Label, LoadRequest, Override, PackageName, Pattern, Registry, SourceReader, Workspace};
 use store::Store;
 
 use crate::arguments::Options;
@@ -55,9 +55,9 @@ impl Surroundings {
         &self.package
     }
 
-    /// The repositories that come with the program.
-    pub(crate) fn repositories(&self) -> &[EmbeddedRepository] {
-        &self.repositories
+    /// Reads files of the workspace and of the repositories that come with the program.
+    pub(crate) fn sources(&self) -> SourceReader {
+        SourceReader::new(&self.root, &self.repositories)
     }
 
     /// The directory with WORKSPACE.toml.

@@ -44,12 +44,15 @@ impl Engine {
         Ok((0..table.len()).filter_map(|target| Some((table.label(target)?, table.key(target)))).collect())
     }
 
-    /// What `labels` and all they depend on are made from as they stand, by shallow key.
-    pub fn inputs_now(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<BTreeMap<Digest, TargetInputs>, Failure> {
-        let table = self.tabulate(workspace, labels)?;
-        let closure = workspace.closure(labels);
+    /// The shallow key of `label`, and what it and all it depends on are made from as they stand, by shallow key.
+    pub fn inputs_now(&mut self, workspace: &Workspace, label: &Label) -> Result<(Digest, BTreeMap<Digest, TargetInputs>), Failure> {
+        let closure = workspace.closure([label]);
+        let table = self.tabulate_closure(workspace, &closure)?;
         let targets = closure.iter().enumerate();
-        Ok(targets.map(|(number, target)| (table.key(number), TargetInputs::of(&table, number, target))).collect())
+        let inputs = targets.map(|(number, target)| (table.key(number), TargetInputs::of(&table, number, target)));
+        // The label itself comes after all that it depends on.
+        let key = table.len().checked_sub(1).map_or(Digest::ABSENT, |last| table.key(last));
+        Ok((key, inputs.collect()))
     }
 
     /// Builds `labels` and, before them, the targets with outcomes that they depend on; reports in that order, and
@@ -67,13 +70,16 @@ impl Engine {
     /// The table of `labels` and what they depend on, with the digests of their files and their keys; the database knows
     /// them afterwards, and no target that the workspace does not have.
     pub(crate) fn tabulate(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<TargetTable, Failure> {
-        let mut table = TargetTable::of(workspace, labels);
-        let targets = workspace.closure(labels);
+        self.tabulate_closure(workspace, &workspace.closure(labels))
+    }
+
+    fn tabulate_closure(&mut self, workspace: &Workspace, targets: &[&LoadedTarget]) -> Result<TargetTable, Failure> {
+        let mut table = TargetTable::of(targets);
         let mut is_read = vec![false; table.file_count()];
         for (number, target) in targets.iter().enumerate() {
             for (source, file) in target.sources().iter().zip(table.sources(number).collect::<Vec<_>>()) {
                 if !std::mem::replace(&mut is_read[file], true) {
-                    let digest = self.shared().sources().digest(self.shared().store(), &source.path);
+                    let digest = self.source_digest(&source.path);
                     let digest = digest.map_err(|failure| failure.at_label(target.label()).at_field(&source.field))?;
                     table.set_file(file, digest);
                 }
@@ -120,7 +126,7 @@ impl Engine {
             let label = table.label(number).ok_or_else(|| Failure::build("the recorded graph is damaged"))?;
             let loaded = workspace.target(&label);
             let loaded = loaded.ok_or_else(|| Failure::build("its declaration is not loaded").at_label(&label))?;
-            let outcome = if matches!(loaded.rule().kind(), RuleKind::Built | RuleKind::Run) {
+            let outcome = if loaded.rule().kind().is_built() {
                 let report = self.build_one(workspace, loaded, table.key(number))?;
                 let outcome = report.outcome;
                 if !report.cached {

@@ -72,7 +72,7 @@ pub use remembered::{Look, Remembered, Request};
 pub use repository::EmbeddedRepository;
 pub use rule::{Field, Registry, Rule, RuleKind, WaveFunction};
 pub use run_record::{RunOutcome, RunRecord, RunRecorder, StageEnd, StageRun, TargetRun};
-pub use session::{Session, SessionFault};
+pub use session::Session;
 pub use shared::{InterruptHandle, Shared};
 pub use source::SourcePath;
 pub use source_reader::SourceReader;
@@ -80,5 +80,5 @@ pub use stage::{Caching, StageFacts, StageInput, StageNote, StageSpec, data_of, 
 pub use store::{Digest, KeyBuilder};
 pub use target_inputs::TargetInputs;
 pub use test_suite::TestSuite;
-pub use why::{Change, Effect, Reason, StageChange, Why, WhyFault, reasons, why};
+pub use why::{Change, Effect, Reason, StageChange, Why, WhyFault, reasons, stages_below, why};
 pub use workspace::{LoadRequest, LoadedTarget, Workspace};

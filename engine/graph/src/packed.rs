@@ -2,6 +2,8 @@
 //!
 //! A graph of 100,000 targets is read by every build that changes something, so these decode by copying.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use store::Digest;
 
@@ -27,6 +29,23 @@ impl Texts {
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
         let end = self.ends.get(index).copied().unwrap_or(start);
         self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+}
+
+impl Texts {
+    /// The numbers of `wanted`, in their order, by looking through all texts once.
+    pub(crate) fn find(&self, wanted: impl IntoIterator<Item = String>) -> Vec<Option<usize>> {
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut count = 0;
+        for text in wanted {
+            places.entry(text).or_default().push(count);
+            count += 1;
+        }
+        let mut found = vec![None; count];
+        for index in 0..self.len() {
+            places.get(self.get(index)).into_iter().flatten().for_each(|place| found[*place] = Some(index));
+        }
+        found
     }
 }
 

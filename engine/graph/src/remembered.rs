@@ -179,15 +179,14 @@ impl Glance {
     pub(crate) fn new(sources: &SourceReader, store: &Store, build_files: &[(String, Digest)], table: &TargetTable) -> Glance {
         let mut glance = Glance::default();
         let root = sources.root();
-        let mut place = String::new();
         for (path, digest) in build_files {
-            glance.push(path, state_of(store, root, path, *digest, &mut place));
+            glance.push(path, state_of(store, root, path, *digest));
         }
         glance.ends.build_files = glance.paths.len();
         for file in 0..table.file_count() {
             let path = table.file_text(file);
             if !path.starts_with('@') {
-                glance.push(path, state_of(store, root, path, table.file_digest(file), &mut place));
+                glance.push(path, state_of(store, root, path, table.file_digest(file)));
                 glance.files.push(file as u32);
             }
         }
@@ -215,10 +214,9 @@ impl Glance {
                 next.owners.push(*owner);
             }
         }
-        let mut place = String::new();
         for (target, exports) in targets {
             for (path, content) in exports {
-                next.push(path, state_of(store, root, path, *content, &mut place));
+                next.push(path, state_of(store, root, path, *content));
                 next.owners.push(*target as u32);
             }
         }
@@ -369,9 +367,9 @@ impl Report {
 }
 
 /// The state of a file that had the digest `used` when it was read; distrusted when it has another one by now.
-fn state_of(store: &Store, root: &Utf8Path, path: &str, used: Digest, place: &mut String) -> FileState {
+fn state_of(store: &Store, root: &Utf8Path, path: &str, used: Digest) -> FileState {
     // The stat cache knows files by their real paths; a link is looked at in full each time.
-    match store.source_state(join(place, root, path)) {
+    match store.source_state(&root.join(path)) {
         Ok(Some(state)) if state.digest == used => state,
         _ => FileState { stamp: FileStamp::default(), digest: used, recorded_ns: 0 }.distrusted(),
     }

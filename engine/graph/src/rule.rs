@@ -53,6 +53,13 @@ pub enum RuleKind {
     Suite,
 }
 
+impl RuleKind {
+    /// Whether its targets are built by themselves and give something.
+    pub fn is_built(self) -> bool {
+        matches!(self, RuleKind::Built | RuleKind::Run)
+    }
+}
+
 /// A function that calls queries for many keys over [`Engine::wave`]; failures come back in [`Rule::finish`].
 pub type WaveFunction = fn(&Engine, &Label) -> Result<(), Failure>;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use store::{Digest, RecordKind, Store, StoreFault};
@@ -130,9 +130,7 @@ struct Seen {
 impl RunRecorder {
     /// A run of `command` that starts now.
     pub fn start(sink: Arc<dyn EventSink>, command: Vec<String>) -> RunRecorder {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let started_ms = i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
-        RunRecorder { sink, started: Instant::now(), started_ms, command, seen: Mutex::default() }
+        RunRecorder { sink, started: Instant::now(), started_ms: store::now_ms(), command, seen: Mutex::default() }
     }
 
     /// Notes a target.
@@ -147,16 +145,16 @@ impl RunRecorder {
         self.started.elapsed()
     }
 
-    /// The record as of now.
+    /// The record of the run, which ends with it: what was seen is in the record and no longer here.
     pub fn record(&self, outcome: RunOutcome) -> RunRecord {
-        let seen = lock(&self.seen);
+        let seen = std::mem::take(&mut *lock(&self.seen));
         RunRecord {
             command: self.command.clone(),
             started_ms: self.started_ms,
             elapsed_ms: self.started.elapsed().as_secs_f64() * 1e3,
             outcome,
-            targets: seen.targets.clone(),
-            stages: seen.stages.clone(),
+            targets: seen.targets,
+            stages: seen.stages,
         }
     }
 

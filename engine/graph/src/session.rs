@@ -29,27 +29,6 @@ pub struct Session {
     is_whole: bool,
 }
 
-/// Why a session could not begin.
-#[derive(Debug)]
-pub enum SessionFault {
-    /// Something in the workspace is wrong.
-    Load(Diagnostics),
-    /// A file or the store could not be read.
-    Read(Failure),
-}
-
-impl From<Diagnostics> for SessionFault {
-    fn from(diagnostics: Diagnostics) -> SessionFault {
-        SessionFault::Load(diagnostics)
-    }
-}
-
-impl From<Failure> for SessionFault {
-    fn from(failure: Failure) -> SessionFault {
-        SessionFault::Read(failure)
-    }
-}
-
 impl Session {
     /// A session for `labels` of a loaded workspace, none of them built. The workspace comes back with a failure, which it
     /// explains.
@@ -63,14 +42,14 @@ impl Session {
         Ok(Session::new(engine, workspace, table, requested, None))
     }
 
-    /// A session that goes on from what is remembered of the same request, after the sources `changed`; `None` when what is
-    /// remembered cannot be used. Only the declarations are loaded that the changed sources reach, and what these read.
+    /// A session that goes on from what is remembered of the same request, after the sources `changed`; the engine comes back
+    /// when what is remembered cannot be used. Only the declarations are loaded that the changed sources reach, and what these read.
     pub fn resume(
         mut engine: Engine,
         remembered: Remembered,
         changed: &[(usize, Digest)],
         load: &LoadRequest<'_>,
-    ) -> Result<Result<Session, Engine>, SessionFault> {
+    ) -> Result<Result<Session, Engine>, Diagnostics> {
         let Some(mut table) = remembered.table(engine.store()) else { return Ok(Err(engine)) };
         if changed.iter().any(|(file, _)| *file >= table.file_count()) {
             return Ok(Err(engine));
@@ -179,8 +158,7 @@ impl Session {
 
     /// Whether all of these are sources of its targets.
     pub fn knows(&self, paths: &[SourcePath]) -> bool {
-        let files: std::collections::HashSet<&str> = (0..self.table.file_count()).map(|file| self.table.file_text(file)).collect();
-        paths.iter().all(|path| files.contains(path.to_string().as_str()))
+        self.table.find_files(paths).iter().all(Option::is_some)
     }
 
     /// Reads these sources again; the number of targets that have to be built again. A file that nothing uses changes
@@ -190,9 +168,8 @@ impl Session {
             return Err(Failure::build("only a part of the workspace is loaded"));
         }
         let mut changes = Vec::new();
-        for path in paths {
-            let text = path.to_string();
-            if let Some(file) = (0..self.table.file_count()).find(|file| self.table.file_text(*file) == text) {
+        for (path, file) in paths.iter().zip(self.table.find_files(paths)) {
+            if let Some(file) = file {
                 changes.push((file, self.engine.source_digest(path)?));
             }
         }

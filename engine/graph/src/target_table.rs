@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use store::{Digest, KeyBuilder};
 
 use crate::packed::{Digests, Lists, Texts};
-use crate::{Label, LoadedTarget, PackageName, SourcePath, Workspace};
+use crate::{Label, LoadedTarget, PackageName, SourcePath};
 
 /// See the module. A target's dependencies and sources stand in the order of [`LoadedTarget::dependencies`] and
 /// [`LoadedTarget::sources`].
@@ -38,13 +38,12 @@ struct Users {
 }
 
 impl TargetTable {
-    /// The closure of `labels` without keys; files in the order in which they are met.
-    pub(crate) fn of(workspace: &Workspace, labels: &[Label]) -> TargetTable {
-        let closure = workspace.closure(labels);
+    /// These targets, a closure with dependencies first, without keys; files in the order in which they are met.
+    pub(crate) fn of(closure: &[&LoadedTarget]) -> TargetTable {
         let mut table = TargetTable::default();
         let numbers: HashMap<&Label, u32> = closure.iter().zip(0..).map(|(target, number)| (target.label(), number)).collect();
         let mut files: HashMap<&SourcePath, u32> = HashMap::new();
-        for target in &closure {
+        for target in closure {
             table.labels.push(&target.label().to_string());
             table.push_rule(target.rule().name());
             // Every dependency is in the closure: the loader leaves no label dangling.
@@ -104,15 +103,12 @@ impl TargetTable {
 
     /// The numbers of `labels`, in their order; of one that is not in the table, none.
     pub(crate) fn find(&self, labels: &[Label]) -> Vec<Option<usize>> {
-        let mut wanted: HashMap<String, Vec<usize>> = HashMap::new();
-        for (place, label) in labels.iter().enumerate() {
-            wanted.entry(label.target().to_string()).or_default().push(place);
-        }
-        let mut found = vec![None; labels.len()];
-        for target in 0..self.len() {
-            wanted.get(self.labels.get(target)).into_iter().flatten().for_each(|place| found[*place] = Some(target));
-        }
-        found
+        self.labels.find(labels.iter().map(|label| label.target().to_string()))
+    }
+
+    /// The numbers of files, in their order; of one that no target uses, none.
+    pub(crate) fn find_files(&self, paths: &[SourcePath]) -> Vec<Option<usize>> {
+        self.files.find(paths.iter().map(ToString::to_string))
     }
 
     pub(crate) fn file_count(&self) -> usize {

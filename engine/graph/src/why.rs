@@ -270,7 +270,7 @@ fn compare_stages(store: &Store, label: &str, keys: (Digest, Digest), run: &RunR
 }
 
 /// Stages of the target and of the targets below it that have records, by label and name.
-fn stages_below(store: &Store, label: &str, key: Digest) -> Result<BTreeMap<(String, String), StageEntry>, StoreFault> {
+pub fn stages_below(store: &Store, label: &str, key: Digest) -> Result<BTreeMap<(String, String), StageEntry>, StoreFault> {
     let mut stages = BTreeMap::new();
     let mut seen = BTreeSet::new();
     let mut queue = vec![(label.to_owned(), key)];

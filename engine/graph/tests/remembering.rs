@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 use graph::{
     Artifact, Bytes, Db, Declaration, Digest, Engine, EngineOptions, Export, Failure, Field, Input, Label, LoadRequest, Look, Made,
-    Outcome, Override, PackageName, Pattern, Registry, Remembered, Request, Rule, RuleData, RuleKind, Session, SessionFault, Shared,
-    Silent, SourceReader, StageNote, StageSpec, Target, TargetReport, Workspace, data_of, load, read_source, stage,
+    Outcome, Override, PackageName, Pattern, Registry, Remembered, Request, Rule, RuleData, RuleKind, Session, Shared, Silent,
+    SourceReader, StageNote, StageSpec, Target, TargetReport, Workspace, data_of, load, read_source, stage,
 };
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -171,8 +171,7 @@ impl Fixture {
             engine = match Session::resume(engine, remembered, &changed, &request) {
                 Ok(Ok(session)) => return run(session, key, Way::Part),
                 Ok(Err(engine)) => engine,
-                Err(SessionFault::Load(faults)) => return Build { way: Way::Part, executed: 0, given: Err(faults.to_string()) },
-                Err(SessionFault::Read(failure)) => return Build { way: Way::Part, executed: 0, given: Err(failure.to_string()) },
+                Err(faults) => return Build { way: Way::Part, executed: 0, given: Err(faults.to_string()) },
             };
         }
         match Workspace::load(&request) {

@@ -8,10 +8,10 @@ use graph::{Label, Pattern, StageFacts, TargetRecord, Workspace};
 use store::{RecordKind, Store};
 
 use crate::arguments::Options;
+use crate::builder::silent_engine;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::{self, Surroundings};
-use crate::show::target_listing::keys_of;
 
 /// Where the graph goes.
 pub(crate) enum Form {
@@ -53,8 +53,9 @@ fn write(options: &Options, path: &Utf8PathBuf, text: &str) -> Result<(), Fault>
 
 /// The closure of `label`, itself first; users stand before what they use.
 fn boxes(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<Vec<Box>, Fault> {
-    let store = surroundings.store()?;
-    let keys = keys_of(surroundings, workspace, label)?;
+    let mut engine = silent_engine(surroundings.store()?, surroundings)?;
+    let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(|failure| Fault::build(workspace, &failure))?;
+    let store = engine.store();
     let mut targets = workspace.closure([label]);
     targets.reverse();
     let numbers: BTreeMap<&Label, usize> = targets.iter().enumerate().map(|(number, target)| (target.label(), number)).collect();
@@ -70,7 +71,7 @@ fn boxes(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> R
         boxes.push(Box {
             label: target.label().to_string(),
             rule: target.rule().name().to_owned(),
-            stages: stages(&store, record.as_ref())?,
+            stages: stages(store, record.as_ref())?,
             uses,
             layer: 0,
         });

@@ -12,18 +12,19 @@ use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened;
 use crate::show::table::table;
+use crate::show::to_json;
 
 /// Lists the newest `limit` runs, or tells one.
 pub(crate) fn log(run: Option<i64>, limit: u32, json: bool, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let store = opened::store(options)?;
     let runs = RunRecord::newest(&store, if run.is_some() { u32::MAX } else { limit })?;
     let text = match run {
-        None if json => pretty(&runs.iter().map(|(number, run)| summary(*number, run)).collect())?,
+        None if json => to_json(&runs.iter().map(|(number, run)| summary(*number, run)).collect::<Vec<_>>())?,
         None => list(&runs),
         Some(wanted) => {
             let found = runs.iter().find(|(number, _)| *number == wanted);
             let (number, run) = found.ok_or_else(|| no_such_run(wanted, &runs))?;
-            if json { pretty(&details(&store, *number, run)?)? } else { tell(&store, *number, run)? }
+            if json { to_json(&details(&store, *number, run)?)? } else { tell(&store, *number, run)? }
         }
     };
     console.result(text.trim_end());
@@ -37,10 +38,6 @@ pub(crate) fn no_such_run(wanted: i64, runs: &[(i64, RunRecord)]) -> Fault {
         _ => "there are no runs in this store".to_owned(),
     };
     Fault::input(format!("there is no run {wanted}: {known}"))
-}
-
-fn pretty(value: &Value) -> Result<String, Fault> {
-    serde_json::to_string_pretty(value).map_err(|error| Fault::failed(format!("cannot write JSON: {error}")))
 }
 
 fn summary(number: i64, run: &RunRecord) -> Value {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use graph::{Label, Pattern, RuleKind, Workspace};
+use graph::{Label, Pattern, Workspace};
 
 use crate::arguments::Options;
 use crate::builder::Builder;
+use crate::command::built_targets;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::Surroundings;
@@ -17,11 +18,9 @@ pub(crate) fn make(labels: &[String], options: &Options, console: &Arc<Console>)
 }
 
 fn choose(workspace: &Workspace, _: &[Pattern], console: &Console) -> Result<Vec<Label>, Fault> {
-    let requested = workspace.expand_suites(workspace.requested());
-    let kind_of = |label: &Label| workspace.target(label).map(|target| target.rule().kind());
-    let (built, data): (Vec<_>, Vec<_>) =
-        requested.into_iter().partition(|label| matches!(kind_of(label), Some(RuleKind::Built | RuleKind::Run)));
+    let built = built_targets(workspace);
     if built.is_empty() {
+        let data = workspace.expand_suites(workspace.requested());
         data.iter().for_each(|label| console.tell(&format!("{label} is well formed; other targets read it, by itself it gives nothing")));
     }
     Ok(built)

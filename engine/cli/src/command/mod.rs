@@ -109,6 +109,13 @@ fn of_kinds(workspace: &Workspace, patterns: &[Pattern], kinds: &[RuleKind], wan
     Ok(labels)
 }
 
+/// The requested targets that are built or run, suites replaced by their members.
+fn built_targets(workspace: &Workspace) -> Vec<Label> {
+    let mut labels = workspace.expand_suites(workspace.requested());
+    labels.retain(|label| workspace.target(label).is_some_and(|target| target.rule().kind().is_built()));
+    labels
+}
+
 /// The fault of patterns that name nothing of what a command is for.
 fn nothing_named(patterns: &[Pattern], wanted: &str) -> Fault {
     let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();

@@ -10,6 +10,7 @@ use crate::arguments::{Options, QueryOutput};
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::Surroundings;
+use crate::show::to_json;
 
 pub(crate) fn query(text: &str, output: QueryOutput, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
@@ -18,13 +19,13 @@ pub(crate) fn query(text: &str, output: QueryOutput, options: &Options, console:
     let labels = query.answer(&workspace);
     match output {
         QueryOutput::Labels => labels.iter().for_each(|label| console.result(&label.to_string())),
-        QueryOutput::Json => console.result(&to_json(&workspace, &labels)?),
+        QueryOutput::Json => console.result(&to_json(&described(&workspace, &labels))?),
         QueryOutput::Dot => console.result(to_dot(&workspace, &labels).trim_end()),
     }
     Ok(Exit::Success)
 }
 
-fn to_json(workspace: &Workspace, labels: &[Label]) -> Result<String, Fault> {
+fn described(workspace: &Workspace, labels: &[Label]) -> Vec<Value> {
     let target = |target: &LoadedTarget| {
         let fields: Map<String, Value> = target.leaves().into_iter().map(|(field, value)| (field, json!(value))).collect();
         let dependencies: Vec<Value> =
@@ -36,8 +37,7 @@ fn to_json(workspace: &Workspace, labels: &[Label]) -> Result<String, Fault> {
             "dependencies": dependencies, "sources": sources,
         })
     };
-    let targets: Vec<Value> = labels.iter().filter_map(|label| workspace.target(label)).map(target).collect();
-    serde_json::to_string_pretty(&targets).map_err(|error| Fault::failed(format!("cannot write JSON: {error}")))
+    labels.iter().filter_map(|label| workspace.target(label)).map(target).collect()
 }
 
 /// Arrows from targets to what they depend on. No character of a label needs more than the quotes.

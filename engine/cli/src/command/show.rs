@@ -6,7 +6,7 @@ use crate::arguments::Options;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::{self, Surroundings};
-use crate::show::{package_listing, target_listing};
+use crate::show::{package_listing, target_listing, to_json};
 
 pub(crate) fn show(what: &str, json: bool, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let listing = if what.starts_with(['/', ':', '@']) && !what.ends_with(".ipuexe") {
@@ -36,8 +36,4 @@ fn show_package(text: &str, json: bool, options: &Options) -> Result<String, Fau
     })?;
     let summary = package.summary();
     if json { to_json(&summary) } else { Ok(package_listing::listing(&summary, bytes.len())) }
-}
-
-fn to_json(value: &impl serde::Serialize) -> Result<String, Fault> {
-    serde_json::to_string_pretty(value).map_err(|error| Fault::failed(format!("cannot write JSON: {error}")))
 }

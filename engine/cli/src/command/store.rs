@@ -8,6 +8,7 @@ use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened;
 use crate::show::table::{grouped, table};
+use crate::show::to_json;
 
 pub(crate) fn store(command: &StoreCommand, options: &Options, console: &Console) -> Result<Exit, Fault> {
     match command {
@@ -19,20 +20,20 @@ pub(crate) fn store(command: &StoreCommand, options: &Options, console: &Console
 fn statistics(json: bool, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let store = opened::store(options)?;
     let statistics = store.statistics()?;
-    let text = if json { as_json(store.root().as_str(), &statistics) } else { as_table(store.root().as_str(), &statistics) };
+    let root = store.root().as_str();
+    let text = if json { to_json(&described(root, &statistics))? } else { as_table(root, &statistics) };
     console.result(text.trim_end());
     Ok(Exit::Success)
 }
 
-fn as_json(root: &str, statistics: &Statistics) -> String {
+fn described(root: &str, statistics: &Statistics) -> Value {
     let amount = |amount: &Amount| json!({ "count": amount.count, "bytes": amount.bytes });
     let records: Map<String, Value> = statistics.records.iter().map(|(kind, records)| (kind.name().to_owned(), amount(records))).collect();
-    let value = json!({
+    json!({
         "store": root, "records": records, "small_blobs": amount(&statistics.small_blobs), "packs": amount(&statistics.packs),
         "large_blobs": amount(&statistics.large_blobs), "runs": statistics.runs, "files": statistics.stats,
         "database_bytes": statistics.database_bytes, "disk_bytes": statistics.disk_bytes,
-    });
-    format!("{value:#}")
+    })
 }
 
 fn as_table(root: &str, statistics: &Statistics) -> String {
@@ -57,7 +58,7 @@ fn check(repair: bool, json: bool, options: &Options, console: &Console) -> Resu
     if json {
         let defects: Vec<String> = report.defects.iter().map(ToString::to_string).collect();
         let value = json!({ "records": report.records, "blobs": report.blobs, "defects": defects, "repaired": repair });
-        console.result(&format!("{value:#}"));
+        console.result(&to_json(&value)?);
     } else {
         report.defects.iter().for_each(|defect| console.result(&defect.to_string()));
         let found = report.defects.len();

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use graph::{
-    Digest, Engine, EngineOptions, Label, Pattern, RuleKind, RunOutcome, RunRecorder, Shared, SourceReader, StageFacts, StageRun,
-    TargetRecord, TargetReport, Workspace,
+    Digest, Engine, EngineOptions, Label, Pattern, RunOutcome, RunRecorder, Shared, StageFacts, StageRun, TargetRecord, TargetReport,
+    Workspace,
 };
 use store::{RecordKind, Store};
 
 use crate::arguments::Options;
 use crate::builder::Builder;
+use crate::command::built_targets;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::interruption;
@@ -41,11 +42,7 @@ pub(crate) fn verify(labels: &[String], times: u32, options: &Options, console: 
 }
 
 fn choose(workspace: &Workspace, _: &[Pattern], _: &Console) -> Result<Vec<Label>, Fault> {
-    let mut labels = workspace.expand_suites(workspace.requested());
-    labels.retain(|label| {
-        let kind = workspace.target(label).map(|target| target.rule().kind());
-        matches!(kind, Some(RuleKind::Built | RuleKind::Run))
-    });
+    let labels = built_targets(workspace);
     if labels.is_empty() { Err(Fault::input("the patterns name nothing that is built")) } else { Ok(labels) }
 }
 
@@ -64,7 +61,7 @@ fn rebuild(
     (labels, number): (&[Label], u32),
 ) -> Result<Rebuilt, Fault> {
     let scratch = Scratch::beside(surroundings.store_directory(), "verify")?;
-    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
+    let sources = surroundings.sources();
     let recorder = Arc::new(RunRecorder::start(console.clone(), Vec::new()));
     let shared = Shared::new(Store::open(scratch.path())?, recorder.clone(), sources);
     let shuffle = (number > 0).then_some(u64::from(number));

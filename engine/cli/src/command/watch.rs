@@ -9,13 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
-use graph::{
-    Db, Engine, Event, EventSink, Failure, InterruptHandle, Label, Pattern, RuleKind, RunOutcome, Session, SourcePath, TargetReport,
-    Workspace,
-};
+use graph::{Db, Engine, Event, EventSink, Failure, InterruptHandle, Pattern, RunOutcome, Session, SourcePath, TargetReport, Workspace};
 
 use crate::arguments::Options;
 use crate::builder::{self, Run};
+use crate::command::built_targets;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::interruption;
@@ -26,7 +24,7 @@ pub(crate) fn watch(labels: &[String], scan: bool, options: &Options, console: &
     let surroundings = Surroundings::find(options)?;
     let patterns = surroundings.patterns(labels)?;
     let rounds = Arc::new(Rounds::new(options, console)?);
-    let engine = builder::plain_engine(&surroundings, options, rounds.clone())?;
+    let engine = builder::plain_engine(surroundings.store()?, surroundings.sources(), options.threads(), rounds.clone())?;
     Watch::new(surroundings, patterns, scan, rounds, &engine)?.run(engine, options)
 }
 
@@ -227,7 +225,7 @@ impl Watch {
             Ok(workspace) => workspace,
             Err(fault) => return Ok(Err((held, fault))),
         };
-        let labels = wanted(&workspace);
+        let labels = built_targets(&workspace);
         match held {
             // Without its engine nothing can go on: a source could not be read, which is the same for every command.
             Held::Engine(engine) => match Session::begin(engine, workspace, &labels) {
@@ -439,13 +437,6 @@ impl Drop for Ended {
     fn drop(&mut self) {
         let _ = self.0.send(Heard::Ended);
     }
-}
-
-/// The targets that are built or run.
-fn wanted(workspace: &Workspace) -> Vec<Label> {
-    let mut labels = workspace.expand_suites(workspace.requested());
-    labels.retain(|label| workspace.target(label).is_some_and(|target| matches!(target.rule().kind(), RuleKind::Built | RuleKind::Run)));
-    labels
 }
 
 /// What a build is about: the changed files, the first by name.

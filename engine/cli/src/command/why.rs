@@ -1,20 +1,23 @@
 //! `ipubuild why`: what made a target be built again, or not, or what an artifact's key is made of.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use graph::{
-    Change, Db, Digest, Effect, Engine, EngineOptions, Label, Pattern, Reason, RunRecord, Shared, Silent, SourceReader, StageChange,
-    StageEntry, StageFacts, TargetInputs, TargetRecord, Why, WhyFault, Workspace,
+    Change, Digest, Effect, Label, Pattern, Reason, RunRecord, StageChange, StageEntry, StageFacts, TargetInputs, TargetRecord, Why,
+    WhyFault, Workspace,
 };
 use serde_json::json;
 use store::{RecordKind, Store};
 
 use crate::arguments::Options;
+use crate::builder::silent_engine;
 use crate::command::log::no_such_run;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::Surroundings;
 use crate::show::table::table;
+use crate::show::to_json;
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -35,7 +38,7 @@ pub(crate) fn why(question: &Question<'_>, options: &Options, console: &Console)
         spell_out(&store, &runs, &label, question.json)?
     } else {
         let answer = graph::why(&store, &runs, &label.to_string(), question.since).map_err(|fault| explain(fault, &label, &runs))?;
-        if question.json { pretty(&answer)? } else { tell(&answer) }
+        if question.json { to_json(&answer)? } else { tell(&answer) }
     };
     console.result(text.trim_end());
     Ok(Exit::Success)
@@ -59,10 +62,6 @@ fn never_built(label: &Label, runs: &[(i64, RunRecord)]) -> Fault {
     let nearest = graph::nearest(&text, known);
     let hint = if nearest.is_empty() { String::new() } else { format!("; nearest {}", nearest.join(", ")) };
     Fault::input(format!("no run of this store built `{label}`{hint}"))
-}
-
-fn pretty(value: &impl serde::Serialize) -> Result<String, Fault> {
-    serde_json::to_string_pretty(value).map_err(|error| Fault::failed(format!("cannot write JSON: {error}")))
 }
 
 fn tell(answer: &Why) -> String {
@@ -133,17 +132,17 @@ fn tell_reason(reason: &Reason, text: &mut String) {
 fn spell_out(store: &Store, runs: &[(i64, RunRecord)], label: &Label, json: bool) -> Result<String, Fault> {
     let Some(name) = label.stage() else { return Err(Fault::input(format!("`{label}` names no artifact"))) };
     let target = label.target();
-    let (record, entry) = newest_stage(store, runs, &target, label)?;
+    let (stages, entry) = newest_stage(store, runs, &target, label)?;
     let facts = StageFacts::read(store, &entry.key)?;
     let facts = facts.ok_or_else(|| Fault::failed(format!("the record of `{label}` is gone from the store; build it again")))?;
     let producers = |digest: &Digest| -> Vec<String> {
-        let made = record.iter().filter(|(_, stage)| stage.digest == *digest && stage.key != entry.key);
-        made.map(|(label, stage)| format!("{label}{}", stage.name)).collect()
+        let made = stages.iter().filter(|(_, stage)| stage.digest == *digest && stage.key != entry.key);
+        made.map(|((label, name), _)| format!("{label}{name}")).collect()
     };
     if json {
         let inputs: Vec<_> =
             facts.inputs.iter().map(|(name, digest)| json!({ "name": name, "digest": digest, "made_by": producers(digest) })).collect();
-        return pretty(&json!({
+        return to_json(&json!({
             "artifact": label.to_string(), "stage": name.stage, "key": entry.key, "digest": entry.digest, "bytes": facts.bytes,
             "elapsed_ms": facts.elapsed_ms, "code": facts.fingerprint, "inputs": inputs,
         }));
@@ -156,59 +155,41 @@ fn spell_out(store: &Store, runs: &[(i64, RunRecord)], label: &Label, json: bool
     Ok(text)
 }
 
-type Stages = Vec<(String, StageEntry)>;
+type Stages = BTreeMap<(String, String), StageEntry>;
 
 /// The stages of the newest build of `target` and of what it depends on, and the one that `label` names.
 fn newest_stage(store: &Store, runs: &[(i64, RunRecord)], target: &Label, label: &Label) -> Result<(Stages, StageEntry), Fault> {
     let text = target.to_string();
     let found = runs.iter().flat_map(|(_, run)| &run.targets).find(|known| known.label == text).ok_or_else(|| never_built(target, runs))?;
-    let mut stages = Stages::new();
-    let mut keys = vec![(text.clone(), found.key)];
-    while let Some((label, key)) = keys.pop() {
-        if let Some(record) = store.record::<TargetRecord>(RecordKind::Target, &key)? {
-            stages.extend(record.stages.into_iter().map(|stage| (label.clone(), stage)));
-        }
-        if let Some(inputs) = store.record::<TargetInputs>(RecordKind::Inputs, &key)? {
-            keys.extend(inputs.dependencies.into_iter().map(|(_, label, key)| (label, key)));
-        }
-    }
+    let stages = graph::stages_below(store, &text, found.key)?;
     let wanted = label.stage().map(ToString::to_string).unwrap_or_default();
-    match stages.iter().find(|(label, stage)| *label == text && stage.name.to_string() == wanted) {
-        Some((_, stage)) => {
-            let stage = stage.clone();
-            Ok((stages, stage))
-        }
-        None => {
-            let names: Vec<String> = stages.iter().filter(|(label, _)| *label == text).map(|(_, stage)| stage.name.to_string()).collect();
-            let nearest = graph::nearest(&wanted, names.iter().map(String::as_str));
-            let hint = if nearest.is_empty() { names.join(" ") } else { nearest.join(", ") };
-            Err(Fault::input(format!("`{target}` has no artifact `{wanted}`; expected one of its stages, nearest {hint}")))
-        }
+    if let Some(stage) = stages.get(&(text.clone(), wanted.clone())).cloned() {
+        return Ok((stages, stage));
     }
+    let names: Vec<&str> = stages.keys().filter(|(label, _)| *label == text).map(|(_, name)| name.as_str()).collect();
+    let nearest = graph::nearest(&wanted, names.iter().copied());
+    let hint = if nearest.is_empty() { names.join(" ") } else { nearest.join(", ") };
+    Err(Fault::input(format!("`{target}` has no artifact `{wanted}`; expected one of its stages, nearest {hint}")))
 }
 
 /// Compares a target as it stands now with what the store has.
 fn why_not(surroundings: &Surroundings, store: Store, runs: &[(i64, RunRecord)], label: &Label, json: bool) -> Result<String, Fault> {
     let workspace: Workspace = surroundings.load(&[Pattern::One(label.target())])?;
     let explained = |failure| Fault::build(&workspace, &failure);
-    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
-    let shared = Shared::new(store, std::sync::Arc::new(Silent), sources);
-    let mut engine = Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(explained)?;
-    let keys = engine.apply(&workspace, &[label.target()]).map_err(explained)?;
-    let key = keys.get(&label.target()).copied().unwrap_or(Digest::ABSENT);
-    let now = engine.inputs_now(&workspace, &[label.target()]).map_err(explained)?;
-    let store = engine.shared().store();
+    let mut engine = silent_engine(store, surroundings)?;
+    let (key, now) = engine.inputs_now(&workspace, &label.target()).map_err(explained)?;
+    let store = engine.store();
     let text = label.to_string();
     let sighting = runs.iter().find_map(|(number, run)| {
         let target = run.targets.iter().find(|target| target.label == text)?;
-        Some((*number, run, target.key))
+        Some((*number, target.key))
     });
-    let Some((run, _, recorded)) = sighting else { return Err(never_built(label, runs)) };
+    let Some((run, recorded)) = sighting else { return Err(never_built(label, runs)) };
     let reasons = graph::reasons(store, &text, (recorded, key), &now)?;
     let inputs = now.get(&key).cloned();
     let is_recorded = store.record::<TargetRecord>(RecordKind::Target, &key)?.is_some();
     if json {
-        return pretty(&json!({
+        return to_json(&json!({
             "label": text, "key": key, "recorded_key": recorded, "run": run, "would_build": !is_recorded, "inputs": inputs,
             "reasons": reasons,
         }));

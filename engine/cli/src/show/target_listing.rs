@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
-use graph::{Digest, Engine, EngineOptions, Label, LoadedTarget, RuleKind, Shared, Silent, SourceReader, TargetRecord, Workspace};
+use graph::{Digest, Label, LoadedTarget, TargetRecord, Workspace};
 use serde::Serialize;
 use store::RecordKind;
 
+use crate::builder::silent_engine;
 use crate::exit::Fault;
 use crate::opened::Surroundings;
 
@@ -58,7 +58,7 @@ pub(crate) fn facts(surroundings: &Surroundings, workspace: &Workspace, label: &
         sources: target.sources().iter().map(|source| format!("{} {}", source.field, source.path)).collect(),
         users: workspace.users(label).iter().map(|user| user.label().to_string()).collect(),
         key: key.to_string(),
-        built: matches!(target.rule().kind(), RuleKind::Built | RuleKind::Run),
+        built: target.rule().kind().is_built(),
         result: record.map(|record| result_of(workspace, label, record)),
     })
 }
@@ -74,17 +74,10 @@ fn fields_of(target: &LoadedTarget) -> Vec<FieldFact> {
 
 /// The shallow key of the target as it is declared now, and what the store has under it.
 fn record_of(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<(Digest, Option<TargetRecord>), Fault> {
-    let key = keys_of(surroundings, workspace, label)?.get(label).copied().unwrap_or(Digest::ABSENT);
-    Ok((key, surroundings.store()?.record(RecordKind::Target, &key)?))
-}
-
-/// The shallow keys of a target and of all it depends on, as they are declared now.
-pub(crate) fn keys_of(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<BTreeMap<Label, Digest>, Fault> {
-    let explained = |failure| Fault::build(workspace, &failure);
-    let sources = SourceReader::new(surroundings.root(), surroundings.repositories());
-    let shared = Shared::new(surroundings.store()?, Arc::new(Silent), sources);
-    let mut engine = Engine::new(shared, EngineOptions { threads: 1, shuffle: None }).map_err(explained)?;
-    engine.apply(workspace, std::slice::from_ref(label)).map_err(explained)
+    let mut engine = silent_engine(surroundings.store()?, surroundings)?;
+    let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(|failure| Fault::build(workspace, &failure))?;
+    let key = keys.get(label).copied().unwrap_or(Digest::ABSENT);
+    Ok((key, engine.store().record(RecordKind::Target, &key)?))
 }
 
 fn result_of(workspace: &Workspace, label: &Label, record: TargetRecord) -> ResultFact {
