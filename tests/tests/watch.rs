@@ -224,3 +224,101 @@ fn lost_events_are_made_up_for_by_looking_at_all_files() {
     place.replace("BUILD.toml", "default = 0.0", "default = 3e-3");
     assert_eq!(watch.build().verdict, "PASS", "it is watched as before");
 }
+
+#[test]
+fn what_a_link_leads_to_is_noticed_also_when_another_target_names_it() {
+    let place = inexact();
+    fs::create_dir(place.root().join("links")).expect("a folder");
+    std::os::unix::fs::symlink("../hidden.npy", place.root().join("links/hidden.npy")).expect("linked");
+    place.replace("BUILD.toml", "\"hidden.npy\"", "\"links/hidden.npy\"");
+    place.replace("BUILD.toml", "[model]", "[raw]\nrule = \"filegroup\"\nsrcs = [\"hidden.npy\"]\n\n[model]");
+    let mut watch = watching(&place, &["//..."]);
+    assert_eq!(watch.build().verdict, "PASS");
+    let mut bytes = place.read("hidden.npy");
+    *bytes.last_mut().expect("data") ^= 1;
+    place.write("hidden.npy", &bytes);
+    let built = watch.build();
+    assert!(built.executed > 1, "the run and the group: {built:?}");
+    assert_eq!(place.run(&["//:run"]).err, "//:run cached=true\n");
+}
+
+/// Makes a file a link that leaves the workspace, which no source may be; its bytes.
+fn lead_astray(place: &Place, path: &str) -> Vec<u8> {
+    let bytes = place.read(path);
+    fs::remove_file(place.root().join(path)).expect("removed");
+    std::os::unix::fs::symlink("/etc/hostname", place.root().join(path)).expect("linked");
+    bytes
+}
+
+fn put_back(place: &Place, path: &str, bytes: &[u8]) {
+    fs::remove_file(place.root().join(path)).expect("removed");
+    place.write(path, bytes);
+}
+
+#[test]
+fn first_build_heals_after_a_source_could_not_be_read() {
+    let place = inexact();
+    let bytes = lead_astray(&place, "hidden.npy");
+    let mut watch = watching(&place, &["//:run"]);
+    assert_eq!(watch.fault("not below the workspace root").verdict, "ERROR");
+    put_back(&place, "hidden.npy", &bytes);
+    assert_eq!(watch.build().verdict, "PASS");
+}
+
+#[test]
+fn change_beside_one_that_could_not_be_read_is_built_afterwards() {
+    let (place, mut watch) = small();
+    watch.signal("STOP");
+    let bytes = lead_astray(&place, "hidden.npy");
+    let mut weights = place.read("weights.safetensors");
+    *weights.last_mut().expect("data") ^= 1;
+    place.write("weights.safetensors", &weights);
+    watch.signal("CONT");
+    assert_eq!(watch.fault("not below the workspace root").verdict, "ERROR");
+    put_back(&place, "hidden.npy", &bytes);
+    let built = watch.build();
+    assert!(built.executed > 0, "{built:?}");
+    assert_eq!(place.run(&["//:run"]).err, "//:run cached=true\n");
+}
+
+#[test]
+fn files_that_git_ignores_are_watched_when_a_target_names_them() {
+    let place = inexact();
+    place.write(".gitignore", b"*.npy\n");
+    let mut watch = watching(&place, &["//:run"]);
+    assert_eq!(watch.build().verdict, "PASS");
+    let mut bytes = place.read("hidden.npy");
+    *bytes.last_mut().expect("data") ^= 1;
+    place.write("hidden.npy", &bytes);
+    let built = watch.build();
+    assert_eq!(built.what, "hidden.npy changed");
+    assert!(built.executed > 0, "{built:?}");
+}
+
+#[test]
+fn two_configurations_in_turn_execute_nothing_after_the_first_time() {
+    let (place, mut watch) = small();
+    for turn in 0..10 {
+        let (from, to) = if turn % 2 == 0 { ("tiles = 2", "tiles = 4") } else { ("tiles = 4", "tiles = 2") };
+        place.replace("BUILD.toml", from, to);
+        let built = watch.build();
+        assert_eq!((built.verdict.as_str(), built.executed > 0), ("PASS", turn == 0), "turn {turn}: {built:?}");
+    }
+}
+
+#[test]
+fn temporary_files_renamed_every_10_ms_end_in_a_build_of_the_last_one() {
+    let (place, mut watch) = small();
+    let text = String::from_utf8(place.read("BUILD.toml")).expect("text");
+    for round in 0..50 {
+        let tolerance = if round == 49 { "0.0".to_owned() } else { format!("{}e-3", round + 3) };
+        place.write("BUILD.toml~", text.replace("3e-3", &tolerance).as_bytes());
+        fs::rename(place.root().join("BUILD.toml~"), place.root().join("BUILD.toml")).expect("renamed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // Rounds between are built or not, as time allows; the last one is.
+    while watch.build().verdict != "FAIL" {}
+    assert_eq!(watch.lines_within(QUIET), Vec::<String>::new());
+    let ran = place.run(&["//:run"]);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(1), "//:run cached=true\n"));
+}

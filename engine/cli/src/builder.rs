@@ -116,7 +116,7 @@ impl Builder {
         let labels = choice(&workspace, patterns, console)?;
         match Session::begin(engine, workspace, &labels) {
             Ok(session) => Ok(builder(Work::Session(Box::new(session)))),
-            Err(fault) => Err(Fault::build(&fault.1, &fault.0)),
+            Err(fault) => Err(Fault::build(&fault.workspace, &fault.failure)),
         }
     }
 

@@ -72,7 +72,7 @@ pub use remembered::{Look, Remembered, Request};
 pub use repository::EmbeddedRepository;
 pub use rule::{Field, Registry, Rule, RuleKind, WaveFunction};
 pub use run_record::{RunOutcome, RunRecord, RunRecorder, StageEnd, StageRun, TargetRun};
-pub use session::Session;
+pub use session::{NotBegun, Session};
 pub use shared::{InterruptHandle, Shared};
 pub use source::SourcePath;
 pub use source_reader::SourceReader;

@@ -29,13 +29,22 @@ pub struct Session {
     is_whole: bool,
 }
 
+/// Why a session did not begin, and what it would have been made of.
+pub struct NotBegun {
+    /// What the workspace explains.
+    pub failure: Failure,
+    /// For the next attempt.
+    pub engine: Engine,
+    /// As it was loaded.
+    pub workspace: Workspace,
+}
+
 impl Session {
-    /// A session for `labels` of a loaded workspace, none of them built. The workspace comes back with a failure, which it
-    /// explains.
-    pub fn begin(mut engine: Engine, workspace: Workspace, labels: &[Label]) -> Result<Session, Box<(Failure, Workspace)>> {
+    /// A session for `labels` of a loaded workspace, none of them built; a failure when a source cannot be read.
+    pub fn begin(mut engine: Engine, workspace: Workspace, labels: &[Label]) -> Result<Session, Box<NotBegun>> {
         let table = match engine.tabulate(&workspace, labels) {
             Ok(table) => table,
-            Err(failure) => return Err(Box::new((failure, workspace))),
+            Err(failure) => return Err(Box::new(NotBegun { failure, engine, workspace })),
         };
         let found = table.find(labels).into_iter().zip(labels);
         let requested = found.filter_map(|(target, label)| Some((target?, label.clone()))).collect();

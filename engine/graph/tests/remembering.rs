@@ -180,7 +180,7 @@ impl Fixture {
                 let labels = workspace.requested().to_vec();
                 match Session::begin(engine, workspace, &labels) {
                     Ok(session) => run(session, key, Way::Whole),
-                    Err(fault) => Build { way: Way::Whole, executed: 0, given: Err(fault.0.to_string()) },
+                    Err(fault) => Build { way: Way::Whole, executed: 0, given: Err(fault.failure.to_string()) },
                 }
             }
         }

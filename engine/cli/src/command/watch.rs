@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Instant, SystemTime};
 
-use graph::{Db, Engine, Event, EventSink, Failure, InterruptHandle, Pattern, RunOutcome, Session, SourcePath, TargetReport, Workspace};
+use graph::{
+    Engine, Event, EventSink, Failure, InterruptHandle, NotBegun, Pattern, RunOutcome, Session, SourcePath, TargetReport, Workspace,
+};
 
 use crate::arguments::Options;
 use crate::builder::{self, Run};
@@ -65,7 +67,7 @@ impl EventSink for Rounds {
 /// What serves one build after the other.
 enum Held {
     /// No declarations were loaded yet.
-    Engine(Engine),
+    Engine(Box<Engine>),
     Session(Box<Session>),
 }
 
@@ -147,13 +149,13 @@ impl Watch {
 
     fn run(mut self, engine: Engine, options: &Options) -> Result<Exit, Fault> {
         let mut changed = Vec::new();
-        let mut held = Held::Engine(engine);
+        let mut held = Held::Engine(Box::new(engine));
         loop {
             self.rounds.begin(options)?;
             interruption::arm(self.handle.clone(), self.console.clone(), self.rounds.current());
-            let (started, executed) = (Instant::now(), self.console.counts().0);
+            let (started, before) = (Instant::now(), self.console.counts());
             let ending;
-            (held, ending) = self.round(held, &mut changed)?;
+            (held, ending) = self.round(held, &mut changed);
             let outcome = match ending {
                 Ending::Pass => Some(RunOutcome::Succeeded),
                 Ending::Fail => Some(RunOutcome::VerdictFailed),
@@ -174,11 +176,11 @@ impl Watch {
                 Ending::Told => None,
             };
             if let Some(word) = word {
-                let executed = self.console.counts().0 - executed;
-                let kept = held.engine().shared().stage_digests().len().saturating_sub(executed);
+                let after = self.console.counts();
+                let (executed, found) = (after.0 - before.0, after.1 - before.1);
                 let seconds = started.elapsed().as_secs_f64();
                 let what = subject(&changed);
-                self.console.result(&format!("{what}: {executed} stages executed, {kept} kept, {seconds:.2} s: {word}"));
+                self.console.result(&format!("{what}: {executed} stages executed, {found} found in the store, {seconds:.2} s: {word}"));
             }
             changed.clear();
             match self.wait(&mut changed) {
@@ -188,11 +190,11 @@ impl Watch {
         }
     }
 
-    fn round(&mut self, held: Held, changed: &mut Vec<String>) -> Result<(Held, Ending), Fault> {
-        match self.prepare(held, changed)? {
+    fn round(&mut self, held: Held, changed: &mut Vec<String>) -> (Held, Ending) {
+        match self.prepare(held, changed) {
             Ok(session) => {
                 let (session, ending) = self.build(session, changed);
-                Ok((Held::Session(session), ending))
+                (Held::Session(session), ending)
             }
             Err((held, fault)) => {
                 let known = changed.iter().any(|name| self.known.is_known(name));
@@ -201,43 +203,48 @@ impl Watch {
                     self.console.fault(&fault);
                     self.complaint = Some(fault.message);
                 }
-                Ok((held, if told && !known { Ending::Told } else { Ending::Error }))
+                (held, if told && !known { Ending::Told } else { Ending::Error })
             }
         }
     }
 
     /// A session that knows the files as they are: only the changed sources are read again where that is enough.
-    fn prepare(&mut self, held: Held, changed: &[String]) -> Result<Result<Box<Session>, (Held, Fault)>, Fault> {
+    fn prepare(&mut self, held: Held, changed: &[String]) -> Result<Box<Session>, (Held, Fault)> {
         let sources: Vec<SourcePath> = changed.iter().map(|path| SourcePath { repository: String::new(), path: path.clone() }).collect();
         let held = match held {
             Held::Session(mut session) if self.is_loaded && session.knows(&sources) => {
-                return Ok(match session.change_sources(&sources) {
+                return match session.change_sources(&sources) {
                     Ok(_) => Ok(session),
                     Err(failure) => {
+                        // Other sources that changed at the same time were not taken over.
+                        self.is_loaded = false;
                         let fault = Fault::build(session.workspace(), &failure);
                         Err((Held::Session(session), fault))
                     }
-                });
+                };
             }
             held => held,
         };
         let workspace = match self.load() {
             Ok(workspace) => workspace,
-            Err(fault) => return Ok(Err((held, fault))),
+            Err(fault) => return Err((held, fault)),
         };
         let labels = built_targets(&workspace);
         match held {
-            // Without its engine nothing can go on: a source could not be read, which is the same for every command.
-            Held::Engine(engine) => match Session::begin(engine, workspace, &labels) {
-                Ok(session) => Ok(Ok(Box::new(session))),
-                Err(fault) => Err(Fault::build(&fault.1, &fault.0)),
+            Held::Engine(engine) => match Session::begin(*engine, workspace, &labels) {
+                Ok(session) => Ok(Box::new(session)),
+                Err(fault) => {
+                    self.is_loaded = false;
+                    let NotBegun { failure, engine, workspace } = *fault;
+                    Err((Held::Engine(Box::new(engine)), Fault::build(&workspace, &failure)))
+                }
             },
             Held::Session(mut session) => match session.reload(workspace, &labels) {
-                Ok(()) => Ok(Ok(session)),
+                Ok(()) => Ok(session),
                 Err(failure) => {
                     self.is_loaded = false;
                     let fault = Fault::build(session.workspace(), &failure);
-                    Ok(Err((Held::Session(session), fault)))
+                    Err((Held::Session(session), fault))
                 }
             },
         }

@@ -21,6 +21,8 @@ pub(crate) struct Known {
     /// The folders below which a new package changes what is built.
     areas: Vec<Utf8PathBuf>,
     files: BTreeMap<Utf8PathBuf, Option<FileStamp>>,
+    /// Of the files those that links lead to. A target reads one by the link's name, and only a look at all sources finds it.
+    linked: BTreeSet<Utf8PathBuf>,
     folders: BTreeSet<Utf8PathBuf>,
     /// The declarations have faults, and any file may be the one that is missing.
     faulty: bool,
@@ -58,8 +60,7 @@ impl Look {
 
     fn note(&mut self, file: &Utf8Path, old: Option<FileStamp>, new: Option<FileStamp>) {
         self.lost |= old.is_some() && new.is_none();
-        self.declares |=
-            old.is_some() != new.is_some() || matches!(file.file_name(), Some(BUILD_FILE | WORKSPACE_FILE)) || file.is_symlink();
+        self.declares |= old.is_some() != new.is_some() || matches!(file.file_name(), Some(BUILD_FILE | WORKSPACE_FILE));
         self.changed.insert(file.to_owned(), new);
     }
 }
@@ -81,6 +82,7 @@ impl Known {
             store: store.to_owned(),
             areas: areas.collect(),
             files: BTreeMap::from([(workspace_file, stamp)]),
+            linked: BTreeSet::new(),
             folders: BTreeSet::new(),
             faulty: false,
         }
@@ -90,6 +92,8 @@ impl Known {
     /// known before [`Known::settle`].
     pub(crate) fn learn(&mut self, workspace: &Workspace) -> BTreeSet<Utf8PathBuf> {
         let mut wanted = files_of(workspace);
+        self.linked = wanted.iter().filter_map(|file| behind(file)).collect();
+        wanted.extend(self.linked.iter().cloned());
         self.files.retain(|file, _| wanted.contains(file));
         self.faulty = false;
         wanted.retain(|file| !self.files.contains_key(file));
@@ -162,6 +166,7 @@ impl Known {
         for (file, old) in files {
             let new = stamp_of(file);
             if new != *old {
+                look.declares |= file.is_symlink() || self.linked.contains(file);
                 look.note(file, *old, new);
             }
         }
@@ -258,7 +263,12 @@ fn is_skipped(path: &Utf8Path, root: &Utf8Path, store: &Utf8Path) -> bool {
     hidden || relative.starts_with("artifacts") || path.starts_with(store)
 }
 
-/// The files that `workspace` is made of.
+/// The file that a link leads to: what is read changes with the link and with that file.
+fn behind(file: &Utf8Path) -> Option<Utf8PathBuf> {
+    file.canonicalize_utf8().ok().filter(|real| real != file)
+}
+
+/// The files that `workspace` is made of, links as they are named.
 fn files_of(workspace: &Workspace) -> BTreeSet<Utf8PathBuf> {
     let root = workspace.root();
     let mut files = BTreeSet::from([root.join(WORKSPACE_FILE)]);
@@ -266,8 +276,6 @@ fn files_of(workspace: &Workspace) -> BTreeSet<Utf8PathBuf> {
         files.insert(root.join(&target.label().package().path).join(BUILD_FILE));
         for source in target.sources().iter().filter(|source| source.path.repository.is_empty()) {
             let file = root.join(&source.path.path);
-            // A link changes with the link and with the file behind it.
-            files.extend(file.canonicalize_utf8().ok().filter(|real| *real != file));
             files.insert(file);
         }
     }
