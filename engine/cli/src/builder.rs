@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use graph::{
@@ -39,19 +40,37 @@ pub(crate) struct Run {
 
 impl Run {
     /// A run of the program's command that starts now; its record is kept once. `key` is that of the graph it uses.
-    pub(crate) fn start(options: &Options, console: &Arc<Console>, key: Option<Digest>) -> Result<Arc<Run>, Fault> {
+    pub(crate) fn start(
+        surroundings: &Surroundings,
+        options: &Options,
+        console: &Arc<Console>,
+        key: Option<Digest>,
+    ) -> Result<Arc<Run>, Fault> {
         let words = std::env::args().skip(1).collect();
         let trace = match &options.trace {
             Some(path) => Some(opened::directory(options)?.join(path)),
             None => None,
         };
-        let recorder = RunRecorder::start(console.clone(), words);
+        let recorder = RunRecorder::start(console.clone(), surroundings.root().as_str(), words);
         Ok(Arc::new(Run { recorder, trace, key, is_kept: AtomicBool::new(false) }))
+    }
+
+    /// Notes what is to be built.
+    pub(crate) fn request(&self, labels: &[Label]) {
+        self.recorder.request(labels);
     }
 
     /// Notes a target.
     pub(crate) fn target(&self, report: &TargetReport) {
         self.recorder.target(report);
+    }
+
+    /// Does `work` and notes how long it took.
+    fn timed<R>(&self, name: &'static str, work: impl FnOnce() -> R) -> R {
+        let started = Instant::now();
+        let result = work();
+        self.event(&Event::Work { name, elapsed: started.elapsed() });
+        result
     }
 
     /// Keeps the record, once. A fault is told and changes nothing: what was built is built.
@@ -95,29 +114,45 @@ impl Builder {
         let program = program.and_then(|program| FileStamp::at(&program));
         let key = program.map(|program| Request { load: &load, command, program }.key());
         let store = surroundings.store()?;
-        let run = Run::start(options, console, key)?;
+        let run = Run::start(surroundings, options, console, key)?;
+        // What a pattern names is not known before the declarations are loaded.
+        let named = patterns.iter().filter_map(|pattern| match pattern {
+            Pattern::One(label) => Some(label.clone()),
+            Pattern::Below(_) => None,
+        });
+        run.request(&named.collect::<Vec<_>>());
         let sources = surroundings.sources();
-        let builder = |work| Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), run: run.clone() };
+        let builder = |work| {
+            let builder = Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), run: run.clone() };
+            run.request(&builder.labels());
+            builder
+        };
         let engine = |store, sources| engine(store, sources, options, console, &run);
         let resumed = match key.and_then(|key| Remembered::find(&store, key)) {
             None => Err((store, sources)),
             Some(mut remembered) => match remembered.look(&store, &sources) {
                 Look::Unchanged => return Ok(builder(Work::Known(Box::new(store), remembered.reports(surroundings.root())))),
                 Look::Unclear => Err((store, sources)),
-                Look::Sources(changed) => Ok(Session::resume(engine(store, sources)?, remembered, &changed, &load)?),
+                Look::Sources(changed) => {
+                    let engine = engine(store, sources)?;
+                    Ok(run.timed("declarations", || Session::resume(engine, remembered, &changed, &load)))
+                }
             },
         };
         let engine = match resumed {
             Ok(Ok(session)) => return Ok(builder(Work::Session(Box::new(session)))),
-            Ok(Err(engine)) => engine,
+            Ok(Err(engine)) => *engine,
             Err((store, sources)) => engine(store, sources)?,
         };
-        let workspace = Workspace::load(&load)?;
-        let labels = choice(&workspace, patterns, console)?;
-        match Session::begin(engine, workspace, &labels) {
-            Ok(session) => Ok(builder(Work::Session(Box::new(session)))),
-            Err(fault) => Err(Fault::build(&fault.workspace, &fault.failure)),
-        }
+        let loaded = run.timed("declarations", || Workspace::load(&load)).map_err(Fault::from);
+        let chosen = loaded.and_then(|workspace| Ok((choice(&workspace, patterns, console)?, workspace)));
+        let (labels, workspace) = chosen.inspect_err(|fault| run.keep(engine.store(), fault.into(), console))?;
+        run.request(&labels);
+        Session::begin(engine, workspace, &labels).map(|session| builder(Work::Session(Box::new(session)))).map_err(|not_begun| {
+            let fault = Fault::build(&not_begun.workspace, &not_begun.failure);
+            run.keep(not_begun.engine.store(), (&fault).into(), console);
+            fault
+        })
     }
 
     /// The targets to build, in order.

@@ -150,7 +150,7 @@ impl EventSink for Console {
             Event::Store(report) => self.tell(&format!("{} {report}", self.painted("store:", Paint::Yellow))),
             Event::Notice { label: Some(label), message } => self.tell(&format!("{label}: {message}")),
             Event::Notice { label: None, message } => self.tell(message),
-            Event::WaveStarted { .. } | Event::WaveAdvanced { .. } => {}
+            Event::WaveStarted { .. } | Event::WaveAdvanced { .. } | Event::WaveEnded { .. } | Event::Work { .. } => {}
         }
     }
 }

@@ -125,7 +125,7 @@ fn line(event: &Event) -> Option<Line<'_>> {
         Event::Stage(event) if event.progress == Progress::Started => None,
         Event::Stage(event) => Some(stage(event)),
         Event::WaveStarted { label, wave, total } => Some(Line::Wave { label: label.to_string(), wave, total: *total }),
-        Event::WaveAdvanced { .. } => None,
+        Event::WaveAdvanced { .. } | Event::WaveEnded { .. } | Event::Work { .. } => None,
         Event::Store(report) => Some(Line::Store { message: report.to_string() }),
         Event::Notice { label, message } => Some(Line::Notice { label: label.as_ref().map(ToString::to_string), message }),
     }

@@ -28,7 +28,7 @@ impl LiveLine {
                 bar.set_length(*total as u64);
                 bar.set_position(*done as u64);
             }
-            Event::Stage(_) | Event::Store(_) | Event::Notice { .. } => {}
+            Event::Stage(_) | Event::WaveEnded { .. } | Event::Work { .. } | Event::Store(_) | Event::Notice { .. } => {}
         }
     }
 

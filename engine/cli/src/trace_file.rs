@@ -1,4 +1,4 @@
-//! A run as a Chrome trace: one row a thread, one span a stage. Chrome's and Perfetto's viewers open it.
+//! A run as a Chrome trace: one row a thread, one span a stage or a piece of the engine's own work, and a row of waves. Chrome's and Perfetto's viewers open it.
 
 use graph::{RunRecord, StageEnd};
 use serde_json::{Value, json};
@@ -18,6 +18,16 @@ pub(crate) fn trace(run: &RunRecord, number: i64) -> String {
                 "key": stage.key, "digest": stage.digest, "cached": stage.end == StageEnd::Found,
                 "success": stage.end != StageEnd::Failed,
             },
+        })
+    }));
+    events.extend(run.spans.iter().map(|span| -> Value {
+        let (name, category) = match &span.label {
+            Some(label) => (format!("{label} {}", span.name), "wave"),
+            None => (span.name.clone(), "engine"),
+        };
+        json!({
+            "name": name, "cat": category, "ph": "X", "pid": number, "tid": span.thread.map_or(json!("waves"), |thread| json!(thread)),
+            "ts": microseconds(span.start_ms), "dur": microseconds(span.elapsed_ms),
         })
     }));
     json!({ "displayTimeUnit": "ms", "traceEvents": events }).to_string()

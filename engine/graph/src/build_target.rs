@@ -1,13 +1,15 @@
 //! From a loaded workspace to a target's outcome: shallow key, record, and only then waves and stages.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use store::{Digest, RecordKind, References};
 
 use crate::target_table::TargetTable;
 use crate::{
-    Db, Engine, Export, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, TargetInputs, TargetRecord, Workspace, export,
+    Db, Engine, Event, Export, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, StageNote, TargetInputs, TargetRecord,
+    Workspace, export,
 };
 
 /// What became of one target.
@@ -74,6 +76,7 @@ impl Engine {
     }
 
     fn tabulate_closure(&mut self, workspace: &Workspace, targets: &[&LoadedTarget]) -> Result<TargetTable, Failure> {
+        let started = Instant::now();
         let mut table = TargetTable::of(targets);
         let mut is_read = vec![false; table.file_count()];
         for (number, target) in targets.iter().enumerate() {
@@ -93,6 +96,7 @@ impl Engine {
                 self.set_target(&label, None);
             }
         }
+        self.shared().tell(&Event::Work { name: "keys", elapsed: started.elapsed() });
         Ok(table)
     }
 
@@ -153,7 +157,7 @@ impl Engine {
     /// Makes the exported files what they should be, when they are written at all; their paths.
     fn restore(&self, folder: &Utf8Path, exports: &[Export]) -> Result<Vec<Utf8PathBuf>, Failure> {
         if self.exports {
-            export::restore(self.shared(), folder, exports)
+            self.shared().timed("exports", || export::restore(self.shared(), folder, exports))
         } else {
             Ok(exports.iter().map(|export| folder.join(&export.path)).collect())
         }
@@ -179,7 +183,7 @@ impl Engine {
         let built = self.build(|engine| {
             let outcome = run_rule(engine, target)?;
             let recorded = outcome.recorded;
-            let (record, references) = record_of(engine, target, outcome);
+            let (record, references) = record_of(engine, workspace, target, outcome);
             let exports = engine.restore(&folder, &record.exports)?;
             if recorded {
                 engine.shared().add_record(RecordKind::Target, key, &record, references)?;
@@ -202,7 +206,7 @@ fn run_rule(engine: &Engine, target: &LoadedTarget) -> Result<Outcome, Failure> 
 }
 
 /// The record and what it refers to: the blobs of exports and the records of all stages, those of the targets below included.
-fn record_of(engine: &Engine, target: &LoadedTarget, outcome: Outcome) -> (TargetRecord, References) {
+fn record_of(engine: &Engine, workspace: &Workspace, target: &LoadedTarget, outcome: Outcome) -> (TargetRecord, References) {
     let mut notes = target.rule().stages(engine, target.label());
     notes.sort_unstable();
     let references = References {
@@ -210,13 +214,19 @@ fn record_of(engine: &Engine, target: &LoadedTarget, outcome: Outcome) -> (Targe
         // Stages of targets that are only read have no other record that refers to them.
         records: notes.iter().map(|note| (RecordKind::Action, note.key)).collect(),
     };
-    notes.retain(|note| note.id.label == *target.label());
     // A stage is noted by each query that calls it.
     notes.dedup_by(|a, b| a.id == b.id);
-    let stages = notes.into_iter().map(|note| StageEntry { name: note.id.stage, key: note.key, digest: note.digest });
-    let stages = stages.collect();
+    let (mut stages, mut below) = (Vec::new(), Vec::new());
+    for StageNote { id, key, digest } in notes {
+        let entry = StageEntry { name: id.stage, key, digest };
+        if id.label == *target.label() {
+            stages.push(entry);
+        } else if workspace.target(&id.label).is_some_and(|target| !target.rule().kind().is_built()) {
+            below.push((id.label.to_string(), entry));
+        }
+    }
     let Outcome { success, lines, data, exports, .. } = outcome;
-    (TargetRecord { success, lines, data, exports, stages }, references)
+    (TargetRecord { success, lines, data, exports, stages, below }, references)
 }
 
 /// A target's record, looked up or just made.

@@ -1,6 +1,7 @@
 //! What the engine tells while it works; the command line prints it, tests count it.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 use store::{Digest, StoreReport};
@@ -127,6 +128,8 @@ pub struct StageEvent {
     pub key: Digest,
     /// The artifact's digest, when there is one.
     pub digest: Option<Digest>,
+    /// Digests of what it read, when it executed: its inputs, and the artifacts of which they are parts.
+    pub reads: Vec<Digest>,
     /// Named figures in the stage's order; those of the execution when cached.
     pub figures: Vec<(String, Figure)>,
 }
@@ -155,6 +158,22 @@ pub enum Event {
         done: usize,
         /// Number of pieces.
         total: usize,
+    },
+    /// All pieces of a wave are done, or it was stopped.
+    WaveEnded {
+        /// The target.
+        label: Label,
+        /// The wave's name.
+        wave: &'static str,
+        /// Wall time from its start.
+        elapsed: Duration,
+    },
+    /// The engine was at work on something else than stages, and has just finished.
+    Work {
+        /// What it was: `declarations`, `keys`, `exports`, `store`.
+        name: &'static str,
+        /// Wall time.
+        elapsed: Duration,
     },
     /// Something about the store that the user should hear.
     Store(StoreReport),

@@ -1,4 +1,5 @@
-//! Which sources a stage's function read, so that they can be looked at again when it has ended.
+//! What a stage's function read: sources, so that they can be looked at again when it has ended, and artifacts, so that it is
+//! known which stages had to end before it.
 
 use std::cell::RefCell;
 
@@ -6,8 +7,13 @@ use store::Digest;
 
 use crate::SourcePath;
 
-/// Sources with the digests of the bytes that were read.
-pub(crate) type Reads = Vec<(SourcePath, Digest)>;
+/// What was read so far.
+#[derive(Default)]
+pub(crate) struct Reads {
+    /// With the digests of the bytes that were read.
+    pub(crate) sources: Vec<(SourcePath, Digest)>,
+    pub(crate) artifacts: Vec<Digest>,
+}
 
 thread_local! {
     /// Of the function that runs in this thread; a stage's function does not wait for other threads.
@@ -25,16 +31,21 @@ impl Drop for Outer {
 
 /// What `compute` gives, and what it read.
 pub(crate) fn during<R>(compute: impl FnOnce() -> R) -> (R, Reads) {
-    let _outer = Outer(READS.replace(Some(Reads::new())));
+    let _outer = Outer(READS.replace(Some(Reads::default())));
     let result = compute();
     (result, READS.take().unwrap_or_default())
 }
 
-/// Notes a read for the function that runs, if one does.
-pub(crate) fn note(path: &SourcePath, digest: Digest) {
-    READS.with_borrow_mut(|reads| {
-        if let Some(reads) = reads {
-            reads.push((path.clone(), digest));
-        }
-    });
+/// Notes that a source was read for the function that runs, if one does.
+pub(crate) fn source(path: &SourcePath, digest: Digest) {
+    note(|reads| reads.sources.push((path.clone(), digest)));
+}
+
+/// Notes that an artifact was read for the function that runs, if one does.
+pub(crate) fn artifact(digest: Digest) {
+    note(|reads| reads.artifacts.push(digest));
+}
+
+fn note(note: impl FnOnce(&mut Reads)) {
+    READS.with_borrow_mut(|reads| reads.as_mut().map(note));
 }

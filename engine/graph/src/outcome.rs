@@ -77,6 +77,8 @@ pub struct TargetRecord {
     pub exports: Vec<Export>,
     /// The stages of the target, in order; what `show`, `why` and gc read.
     pub stages: Vec<StageEntry>,
+    /// Those of the targets below it that are only read, as `tensors`, with their labels: they have no records of their own.
+    pub below: Vec<(String, StageEntry)>,
 }
 
 /// One stage of a target.

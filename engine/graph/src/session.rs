@@ -6,7 +6,7 @@ use store::{Digest, StoreFault};
 
 use crate::remembered::Glance;
 use crate::target_table::TargetTable;
-use crate::{Diagnostics, Engine, Failure, Label, LoadRequest, Remembered, SourcePath, TargetReport, Workspace};
+use crate::{Engine, Failure, Label, LoadRequest, Remembered, SourcePath, TargetReport, Workspace};
 
 /// An engine, a workspace of which at least everything is loaded that has to be built, and the table of its targets.
 pub struct Session {
@@ -52,26 +52,26 @@ impl Session {
     }
 
     /// A session that goes on from what is remembered of the same request, after the sources `changed`; the engine comes back
-    /// when what is remembered cannot be used. Only the declarations are loaded that the changed sources reach, and what these read.
+    /// when what is remembered cannot be used, or the declarations have faults now. Only the declarations are loaded that the changed sources reach, and what these read.
     pub fn resume(
         mut engine: Engine,
         remembered: Remembered,
         changed: &[(usize, Digest)],
         load: &LoadRequest<'_>,
-    ) -> Result<Result<Session, Engine>, Diagnostics> {
-        let Some(mut table) = remembered.table(engine.store()) else { return Ok(Err(engine)) };
+    ) -> Result<Session, Box<Engine>> {
+        let Some(mut table) = remembered.table(engine.store()) else { return Err(Box::new(engine)) };
         if changed.iter().any(|(file, _)| *file >= table.file_count()) {
-            return Ok(Err(engine));
+            return Err(Box::new(engine));
         }
         let dirty = table.change_files(changed);
-        let Some(needed) = Needed::of(&table, &dirty, load) else { return Ok(Err(engine)) };
-        let workspace = Workspace::load_part(load, &needed.labels)?;
+        let Some(needed) = Needed::of(&table, &dirty, load) else { return Err(Box::new(engine)) };
+        let Ok(workspace) = Workspace::load_part(load, &needed.labels) else { return Err(Box::new(engine)) };
         // A build file that was edited since it was looked at would not fit the table.
         if !remembered.glance.has_build_files(&workspace.files) {
-            return Ok(Err(engine));
+            return Err(Box::new(engine));
         }
         if !needed.targets.iter().all(|(_, label)| workspace.target(label).is_some()) {
-            return Ok(Err(engine));
+            return Err(Box::new(engine));
         }
         for (target, label) in &needed.targets {
             if let Some(loaded) = workspace.target(label) {
@@ -93,7 +93,7 @@ impl Session {
         let mut session = Session::new(engine, workspace, table, requested, Some(remembered.glance));
         session.reports = reports.into_iter().map(Some).collect();
         session.reports.resize_with(session.requested.len(), || None);
-        Ok(Ok(session))
+        Ok(session)
     }
 
     fn new(engine: Engine, workspace: Workspace, table: TargetTable, requested: Vec<(usize, Label)>, glance: Option<Glance>) -> Session {

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -100,6 +100,14 @@ impl Shared {
         self.sink.event(event);
     }
 
+    /// Does `work` and tells how long it took.
+    pub fn timed<R>(&self, name: &'static str, work: impl FnOnce() -> R) -> R {
+        let started = Instant::now();
+        let result = work();
+        self.tell(&Event::Work { name, elapsed: started.elapsed() });
+        result
+    }
+
     /// The stages whose function ran since the last call, in order.
     pub fn take_executed(&self) -> BTreeSet<StageId> {
         std::mem::take(&mut *lock(&self.executed)).into_iter().collect()
@@ -117,7 +125,7 @@ impl Shared {
 
     /// Writes everything made so far to the store.
     pub fn flush(&self) -> Result<(), Failure> {
-        self.writing.flush(&self.store).map_err(Failure::from)
+        self.timed("store", || self.writing.flush(&self.store).map_err(Failure::from))
     }
 
     pub(crate) fn report_store(&self) {

@@ -188,28 +188,32 @@ impl Attempt<'_> {
         };
         let StageRecord { about, facts } = record;
         self.shared.note_stage(self.id.clone(), self.key, about.digest);
-        self.tell(Progress::Cached, true, started.elapsed(), Some(about.digest), about.figures);
+        self.tell(self.event(Progress::Cached, true, started.elapsed(), Some(about.digest), about.figures));
         Ok(Some(Artifact::new(about.digest, facts)))
     }
 
     fn execute<T: Body, F: Facts>(&self, compute: impl FnOnce() -> Result<Made<T, F>, Failure>) -> Result<Artifact<T, F>, Failure> {
-        self.tell(Progress::Started, true, Duration::ZERO, None, Vec::new());
+        self.tell(self.event(Progress::Started, true, Duration::ZERO, None, Vec::new()));
         self.shared.note_executed(self.id.clone());
         let started = Instant::now();
         let (made, reads) = noted_reads::during(compute);
         let elapsed = started.elapsed();
         let stored = made.and_then(|made| {
             // What was read is what the key says; all the same nobody wants the result of a file that moved on.
-            reads.iter().try_for_each(|(path, digest)| self.shared.sources().check(self.shared.store(), path, *digest))?;
+            reads.sources.iter().try_for_each(|(path, digest)| self.shared.sources().check(self.shared.store(), path, *digest))?;
             self.keep(made, elapsed)
         });
+        let mut read = reads.artifacts;
+        read.extend(self.inputs.iter().map(|(_, digest)| *digest));
+        let ended =
+            |success, digest, figures| StageEvent { reads: read, ..self.event(Progress::Executed, success, elapsed, digest, figures) };
         match stored {
             Ok((artifact, figures)) => {
-                self.tell(Progress::Executed, true, elapsed, Some(artifact.digest()), figures);
+                self.tell(ended(true, Some(artifact.digest()), figures));
                 Ok(artifact)
             }
             Err(failure) => {
-                self.tell(Progress::Executed, false, elapsed, None, Vec::new());
+                self.tell(ended(false, None, Vec::new()));
                 Err(failure)
             }
         }
@@ -242,16 +246,13 @@ impl Attempt<'_> {
         Ok((Artifact::new(digest, record.facts), record.about.figures))
     }
 
-    fn tell(&self, progress: Progress, success: bool, elapsed: Duration, digest: Option<Digest>, figures: Vec<(String, Figure)>) {
-        self.shared.tell(&Event::Stage(StageEvent {
-            id: self.id.clone(),
-            progress,
-            success,
-            elapsed_ms: milliseconds(elapsed),
-            key: self.key,
-            digest,
-            figures,
-        }));
+    fn tell(&self, event: StageEvent) {
+        self.shared.tell(&Event::Stage(event));
+    }
+
+    fn event(&self, progress: Progress, success: bool, elapsed: Duration, digest: Option<Digest>, figures: Figures) -> StageEvent {
+        let (id, elapsed_ms) = (self.id.clone(), milliseconds(elapsed));
+        StageEvent { id, progress, success, elapsed_ms, key: self.key, digest, reads: Vec::new(), figures }
     }
 }
 
@@ -263,6 +264,7 @@ fn milliseconds(duration: Duration) -> f64 {
 /// [`crate::Engine::build`] run its producer again.
 pub fn load<T: Body, F>(db: &dyn Db, artifact: &Artifact<T, F>) -> Result<Arc<T>, Failure> {
     db.visit(false);
+    noted_reads::artifact(artifact.digest());
     db.shared().load_body(&artifact.digest())
 }
 
@@ -271,7 +273,7 @@ pub fn read_source(db: &dyn Db, file: SourceFile) -> Result<Arc<[u8]>, Failure> 
     db.visit(false);
     let (path, digest) = (file.path(db), file.digest(db));
     let bytes = db.shared().sources().read(path, digest)?;
-    noted_reads::note(path, digest);
+    noted_reads::source(path, digest);
     Ok(bytes)
 }
 

@@ -203,7 +203,8 @@ impl TargetTable {
     /// the rule's fingerprint, the sources' digests and the dependencies' shallow keys. A target that had another one is not
     /// done.
     pub(crate) fn set_key(&mut self, target: usize, loaded: &LoadedTarget) {
-        let mut key = KeyBuilder::new("target");
+        // The number stands for the form of the record under it.
+        let mut key = KeyBuilder::new("target 2");
         key.text(loaded.declared().rule).digest(&loaded.declared().digest).digest(&loaded.rule().fingerprint());
         for (source, file) in loaded.sources().iter().zip(self.sources(target)) {
             key.text(&source.field).digest(&self.file_digests.0[file]);

@@ -1,6 +1,7 @@
 //! Many queries at once, outside of any query.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use rayon::prelude::*;
 use store::KeyBuilder;
@@ -18,7 +19,7 @@ pub(crate) fn run<K: Sync>(engine: &Engine, wave: Wave<'_>, pieces: &[K], work: 
     let total = pieces.len();
     let shared = engine.shared();
     shared.tell(&Event::WaveStarted { label: label.clone(), wave: name, total });
-    let done = AtomicUsize::new(0);
+    let (started, done) = (Instant::now(), AtomicUsize::new(0));
     let order = order(total, name, shuffle);
     let seed = engine.clone();
     engine.pool().install(|| {
@@ -34,6 +35,7 @@ pub(crate) fn run<K: Sync>(engine: &Engine, wave: Wave<'_>, pieces: &[K], work: 
             engine.shared().tell(&Event::WaveAdvanced { label: label.clone(), wave: name, done, total });
         });
     });
+    shared.tell(&Event::WaveEnded { label: label.clone(), wave: name, elapsed: started.elapsed() });
 }
 
 /// The pieces' own order, or one drawn from the seed.

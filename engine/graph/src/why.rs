@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Serialize;
 use store::{Digest, RecordKind, Store, StoreFault};
 
-use crate::{RunRecord, StageEnd, StageEntry, StageFacts, TargetInputs, TargetRecord};
+use crate::{RunOutcome, RunRecord, StageEnd, StageEntry, StageFacts, TargetInputs, TargetRecord, TargetRun};
 
 /// Something that a target is made from and that differs between two of its builds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -86,12 +86,16 @@ pub struct StageChange {
 pub struct Why {
     /// The target.
     pub label: String,
-    /// The run that built it last.
+    /// The run that gave it the key it has: the first one since `before`.
     pub run: i64,
-    /// The run with its build before that; none when there is none.
+    /// The run that had it with another key before that; none when there is none.
     pub before: Option<i64>,
-    /// The newest run that asked for it, when that answered from the record.
+    /// The earlier run that made the record from which `run` answered.
+    pub made: Option<i64>,
+    /// The newest run that asked for it, when that is not `run`.
     pub answered: Option<i64>,
+    /// A newer run that could not build it.
+    pub failed: Option<FailedRun>,
     /// What changed.
     pub reasons: Vec<Reason>,
     /// Stages with other keys, in the order in which they ended.
@@ -100,11 +104,20 @@ pub struct Why {
     pub kept: usize,
 }
 
+/// A run that was to build a target and failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedRun {
+    /// Its number.
+    pub run: i64,
+    /// What it said.
+    pub message: String,
+}
+
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhyFault {
-    /// No run of this store built the target.
-    NeverBuilt,
+    /// No run of this workspace built the target; the newest that was to.
+    NeverBuilt(Option<FailedRun>),
     /// There is no such run, or the target was not in it or any before it.
     NoSuchRun(i64),
     /// The store could not be read.
@@ -117,45 +130,167 @@ impl From<StoreFault> for WhyFault {
     }
 }
 
-/// Where a run has a target, with the key it had there.
-fn sightings<'a>(runs: &'a [(i64, RunRecord)], label: &'a str) -> impl Iterator<Item = (i64, &'a RunRecord, Digest, bool)> {
-    runs.iter().filter_map(move |(number, run)| {
-        let target = run.targets.iter().find(|target| target.label == label)?;
-        Some((*number, run, target.key, target.cached))
-    })
+/// The runs of one workspace, and what their targets were made from.
+pub struct History<'a> {
+    store: &'a Store,
+    /// All runs of the store, newest first.
+    all: &'a [(i64, RunRecord)],
+    workspace: &'a str,
 }
 
-/// Compares the newest build of `label` with the one before, or with what it was as of run `since`. `runs` are newest
-/// first.
-pub fn why(store: &Store, runs: &[(i64, RunRecord)], label: &str, since: Option<i64>) -> Result<Why, WhyFault> {
-    let Some((newest, newest_run, key, _)) = sightings(runs, label).next() else { return Err(WhyFault::NeverBuilt) };
-    let before = match since {
-        Some(since) if runs.first().is_none_or(|(newest, _)| since > *newest) => return Err(WhyFault::NoSuchRun(since)),
-        None => sightings(runs, label).find(|(_, _, other, _)| *other != key),
-        Some(since) => match sightings(runs, label).find(|(number, ..)| *number <= since) {
-            Some(found) => Some(found),
-            None => return Err(WhyFault::NoSuchRun(since)),
-        },
-    };
-    // The first of the runs after `before` with this key is the one that built it.
-    let built = sightings(runs, label)
-        .take_while(|(number, _, other, _)| *other == key && before.is_none_or(|(before, ..)| *number > before))
-        .last()
-        .unwrap_or((newest, newest_run, key, false));
-    let (run, run_record, ..) = built;
-    let mut answer = Why {
-        label: label.to_owned(),
-        run,
-        before: before.map(|(number, ..)| number),
-        answered: (newest != run).then_some(newest),
-        reasons: Vec::new(),
-        stages: Vec::new(),
-        kept: 0,
-    };
-    let Some((.., old_key, _)) = before else { return Ok(answer) };
-    answer.reasons = reasons(store, label, (old_key, key), &BTreeMap::new())?;
-    compare_stages(store, label, (old_key, key), run_record, &mut answer)?;
-    Ok(answer)
+/// A run that had a target.
+#[derive(Clone, Copy)]
+struct Sighting<'a> {
+    number: i64,
+    run: &'a RunRecord,
+    /// The key that it had there.
+    key: Digest,
+}
+
+impl<'a> History<'a> {
+    /// `runs` are all of the store, newest first; others than those of the workspace with this root are no history of its targets.
+    pub fn new(store: &'a Store, runs: &'a [(i64, RunRecord)], workspace: &'a str) -> History<'a> {
+        History { store, all: runs, workspace }
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &'a (i64, RunRecord)> {
+        self.all.iter().filter(|(_, run)| run.workspace == self.workspace)
+    }
+
+    /// The runs that had `label`, newest first: among their targets, or below one of them.
+    fn sightings(&self, label: &str) -> Result<Vec<Sighting<'a>>, StoreFault> {
+        let mut keys = KeysBelow::default();
+        let mut sightings = Vec::new();
+        for (number, run) in self.runs() {
+            let direct = run.targets.iter().find(|target| target.label == label).map(|target| target.key);
+            let key = match direct {
+                Some(key) => Some(key),
+                // Those asked for come last, and have the others below them.
+                None => keys.first(self.store, label, run.targets.iter().rev())?,
+            };
+            sightings.extend(key.map(|key| Sighting { number: *number, run, key }));
+        }
+        Ok(sightings)
+    }
+
+    /// The newest run that had `label`, and its key there.
+    pub fn newest(&self, label: &str) -> Result<Option<(i64, Digest)>, StoreFault> {
+        Ok(self.sightings(label)?.first().map(|sighting| (sighting.number, sighting.key)))
+    }
+
+    /// The stages of everything that a run built or answered, by label and name.
+    pub fn stages_of(&self, run: i64) -> Result<BTreeMap<(String, String), StageEntry>, StoreFault> {
+        let record = self.runs().find(|(number, _)| *number == run);
+        let targets = record.iter().flat_map(|(_, run)| &run.targets).map(|target| (target.label.clone(), target.key));
+        stages_below(self.store, targets.collect())
+    }
+
+    /// Labels that runs built, for hints.
+    pub fn labels(&self) -> BTreeSet<&'a str> {
+        self.runs().flat_map(|(_, run)| &run.targets).map(|target| target.label.as_str()).collect()
+    }
+
+    /// The newest run after `number` that was to build `label` and failed.
+    fn failed_after(&self, number: i64, label: &str) -> Option<FailedRun> {
+        let after = self.runs().take_while(|(other, _)| *other > number);
+        after.filter(|(_, run)| run.requested.iter().any(|wanted| wanted == label)).find_map(|(run, record)| match &record.outcome {
+            RunOutcome::Failed(message) => Some(FailedRun { run: *run, message: message.clone() }),
+            RunOutcome::Succeeded | RunOutcome::VerdictFailed | RunOutcome::Interrupted => None,
+        })
+    }
+
+    /// The newest run up to `number`, of any workspace, that built something under `key`.
+    fn maker(&self, number: i64, key: Digest) -> Option<i64> {
+        let made = |run: &RunRecord| run.targets.iter().any(|target| target.key == key && !target.cached);
+        self.all.iter().skip_while(|(other, _)| *other > number).find(|(_, run)| made(run)).map(|(number, _)| *number)
+    }
+
+    /// Compares `label` as the newest run has it with what it was before it got that key, or with what it was as of run `since`.
+    pub fn why(&self, label: &str, since: Option<i64>) -> Result<Why, WhyFault> {
+        let sightings = self.sightings(label)?;
+        let Some(newest) = sightings.first().copied() else { return Err(WhyFault::NeverBuilt(self.failed_after(i64::MIN, label))) };
+        let before = match since {
+            None => sightings.iter().find(|sighting| sighting.key != newest.key),
+            Some(since) if self.all.first().is_none_or(|(newest, _)| since > *newest) => return Err(WhyFault::NoSuchRun(since)),
+            Some(since) => {
+                let found = sightings.iter().find(|sighting| sighting.number <= since);
+                Some(found.ok_or(WhyFault::NoSuchRun(since))?)
+            }
+        };
+        let is_later = |sighting: &&Sighting<'_>| sighting.key == newest.key && before.is_none_or(|before| sighting.number > before.number);
+        let first = sightings.iter().take_while(is_later).last().copied().unwrap_or(newest);
+        let made = self.maker(first.number, newest.key).filter(|made| *made != first.number);
+        let mut answer = Why {
+            label: label.to_owned(),
+            run: first.number,
+            before: before.map(|before| before.number),
+            made,
+            answered: (newest.number != first.number).then_some(newest.number),
+            failed: self.failed_after(newest.number, label),
+            reasons: Vec::new(),
+            stages: Vec::new(),
+            kept: 0,
+        };
+        let Some(before) = before else { return Ok(answer) };
+        let keys = (before.key, newest.key);
+        answer.reasons = reasons(self.store, label, keys, &BTreeMap::new())?;
+        compare_stages(self.store, label, keys, first.run, &mut answer)?;
+        Ok(answer)
+    }
+}
+
+/// The key of a label in what targets are made from; closures that were searched are not searched again.
+#[derive(Default)]
+struct KeysBelow {
+    found: BTreeMap<Digest, Option<Digest>>,
+}
+
+impl KeysBelow {
+    fn first<'a>(
+        &mut self,
+        store: &Store,
+        label: &str,
+        targets: impl Iterator<Item = &'a TargetRun>,
+    ) -> Result<Option<Digest>, StoreFault> {
+        for target in targets {
+            if let Some(key) = self.below(store, label, target.key)? {
+                return Ok(Some(key));
+            }
+        }
+        Ok(None)
+    }
+
+    fn below(&mut self, store: &Store, label: &str, top: Digest) -> Result<Option<Digest>, StoreFault> {
+        let mut queue = vec![Step::Enter(top)];
+        while let Some(step) = queue.pop() {
+            match step {
+                Step::Enter(key) if self.found.contains_key(&key) => {}
+                Step::Enter(key) => {
+                    let inputs = store.record::<TargetInputs>(RecordKind::Inputs, &key)?;
+                    let used: Vec<(String, Digest)> =
+                        inputs.map_or(Vec::new(), |inputs| inputs.dependencies).into_iter().map(|(_, label, key)| (label, key)).collect();
+                    let direct = used.iter().find(|(used, _)| used == label).map(|(_, key)| *key);
+                    self.found.insert(key, direct);
+                    let below: Vec<Digest> = used.into_iter().map(|(_, key)| key).collect();
+                    let enter = below.iter().map(|key| Step::Enter(*key)).collect::<Vec<_>>();
+                    queue.push(Step::Leave(key, below));
+                    queue.extend(enter);
+                }
+                Step::Leave(key, below) => {
+                    let found = below.iter().find_map(|key| self.found.get(key).copied().flatten());
+                    let own = self.found.entry(key).or_default();
+                    *own = own.or(found);
+                }
+            }
+        }
+        Ok(self.found.get(&top).copied().flatten())
+    }
+}
+
+/// Of a walk that comes back to a target when all below it were visited.
+enum Step {
+    Enter(Digest),
+    Leave(Digest, Vec<Digest>),
 }
 
 /// Everything that differs below a target between two of its keys, nearest first. `now` are inputs that need not be in
@@ -233,7 +368,8 @@ fn differing<'a, V: Clone + PartialEq + 'a>(
 
 /// The stages of a target and of what it depends on, under two keys.
 fn compare_stages(store: &Store, label: &str, keys: (Digest, Digest), run: &RunRecord, answer: &mut Why) -> Result<(), StoreFault> {
-    let (old, new) = (stages_below(store, label, keys.0)?, stages_below(store, label, keys.1)?);
+    let below = |key| stages_below(store, vec![(label.to_owned(), key)]);
+    let (old, new) = (below(keys.0)?, below(keys.1)?);
     let mut found: BTreeMap<(String, String), StageChange> = BTreeMap::new();
     for ((label, name), entry) in &new {
         let before = old.get(&(label.clone(), name.clone()));
@@ -269,17 +405,17 @@ fn compare_stages(store: &Store, label: &str, keys: (Digest, Digest), run: &RunR
     Ok(())
 }
 
-/// Stages of the target and of the targets below it that have records, by label and name.
-pub fn stages_below(store: &Store, label: &str, key: Digest) -> Result<BTreeMap<(String, String), StageEntry>, StoreFault> {
+/// Stages of these targets, given with their keys, and of the targets below them, by label and name.
+fn stages_below(store: &Store, mut queue: Vec<(String, Digest)>) -> Result<BTreeMap<(String, String), StageEntry>, StoreFault> {
     let mut stages = BTreeMap::new();
     let mut seen = BTreeSet::new();
-    let mut queue = vec![(label.to_owned(), key)];
     while let Some((label, key)) = queue.pop() {
         if !seen.insert(key) {
             continue;
         }
         if let Some(record) = store.record::<TargetRecord>(RecordKind::Target, &key)? {
             stages.extend(record.stages.into_iter().map(|stage| ((label.clone(), stage.name.to_string()), stage)));
+            stages.extend(record.below.into_iter().map(|(label, stage)| ((label, stage.name.to_string()), stage)));
         }
         if let Some(inputs) = store.record::<TargetInputs>(RecordKind::Inputs, &key)? {
             queue.extend(inputs.dependencies.into_iter().map(|(_, label, key)| (label, key)));

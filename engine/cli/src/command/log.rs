@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use graph::{RunOutcome, RunRecord, StageEnd, StageRun, critical_path};
+use graph::{RunOutcome, RunRecord, Runs, Span, StageEnd, StageRun};
 use serde_json::{Value, json};
-use store::Store;
 
 use crate::arguments::Options;
 use crate::clock::utc;
@@ -17,16 +16,20 @@ use crate::show::to_json;
 /// Lists the newest `limit` runs, or tells one.
 pub(crate) fn log(run: Option<i64>, limit: u32, json: bool, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let store = opened::store(options)?;
-    let runs = RunRecord::newest(&store, if run.is_some() { u32::MAX } else { limit })?;
+    let Runs { newest_first: runs, unreadable } = Runs::newest(&store, if run.is_some() { u32::MAX } else { limit })?;
     let text = match run {
         None if json => to_json(&runs.iter().map(|(number, run)| summary(*number, run)).collect::<Vec<_>>())?,
         None => list(&runs),
         Some(wanted) => {
             let found = runs.iter().find(|(number, _)| *number == wanted);
             let (number, run) = found.ok_or_else(|| no_such_run(wanted, &runs))?;
-            if json { to_json(&details(&store, *number, run)?)? } else { tell(&store, *number, run)? }
+            if json { to_json(&details(*number, run))? } else { tell(*number, run) }
         }
     };
+    if let (Some(newest), Some(oldest)) = (unreadable.first(), unreadable.last()) {
+        let count = unreadable.len();
+        console.tell(&format!("{count} runs from {oldest} to {newest} were recorded by another version of ipubuild and are left out"));
+    }
     console.result(text.trim_end());
     Ok(Exit::Success)
 }
@@ -42,9 +45,9 @@ pub(crate) fn no_such_run(wanted: i64, runs: &[(i64, RunRecord)]) -> Fault {
 
 fn summary(number: i64, run: &RunRecord) -> Value {
     json!({
-        "run": number, "started_ms": run.started_ms, "elapsed_ms": run.elapsed_ms, "command": run.command,
+        "run": number, "workspace": run.workspace, "started_ms": run.started_ms, "elapsed_ms": run.elapsed_ms, "command": run.command,
         "outcome": run.outcome.word(), "executed": run.count(StageEnd::Executed), "found": run.count(StageEnd::Found),
-        "failed": run.count(StageEnd::Failed),
+        "failed": run.count(StageEnd::Failed), "work_ms": run.work_ms(), "engine_ms": run.engine_ms(),
     })
 }
 
@@ -67,7 +70,7 @@ fn list(runs: &[(i64, RunRecord)]) -> String {
     table(&columns, &rows.collect::<Vec<_>>())
 }
 
-fn details(store: &Store, number: i64, run: &RunRecord) -> Result<Value, Fault> {
+fn details(number: i64, run: &RunRecord) -> Value {
     let stage = |stage: &StageRun| {
         json!({
             "label": stage.label, "stage": stage.name.to_string(), "end": format!("{:?}", stage.end).to_lowercase(),
@@ -81,19 +84,27 @@ fn details(store: &Store, number: i64, run: &RunRecord) -> Result<Value, Fault> 
         .map(|target| json!({ "label": target.label, "key": target.key, "cached": target.cached, "success": target.success }))
         .collect();
     value["stages"] = run.stages.iter().map(stage).collect();
-    value["critical_path"] = critical_path(store, run)?.into_iter().map(stage).collect();
+    value["critical_path"] = run.critical_path().into_iter().map(stage).collect();
+    value["requested"] = json!(run.requested);
+    value["spans"] = json!(run.spans);
     if let RunOutcome::Failed(message) = &run.outcome {
         value["message"] = json!(message);
     }
-    Ok(value)
+    value
 }
 
-fn tell(store: &Store, number: i64, run: &RunRecord) -> Result<String, Fault> {
+fn tell(number: i64, run: &RunRecord) -> String {
     let mut text = format!("run {number}  {}  {}\n", utc(run.started_ms), run.command.join(" "));
-    let path = critical_path(store, run)?;
-    let on_path: f64 = path.iter().map(|stage| stage.elapsed_ms).sum();
-    let work: f64 = run.stages.iter().filter(|stage| stage.end == StageEnd::Executed).map(|stage| stage.elapsed_ms).sum();
-    let _ = writeln!(text, "{}, {:.1} ms; stages {work:.1} ms, critical path {on_path:.1} ms", run.outcome.word(), run.elapsed_ms);
+    let path = run.critical_path();
+    let on_path = path.iter().fold(0.0, |sum, stage| sum + stage.elapsed_ms);
+    let _ = writeln!(
+        text,
+        "{}, {:.1} ms; stages {:.1} ms on all threads, critical path {on_path:.1} ms, {:.1} ms without a stage",
+        run.outcome.word(),
+        run.elapsed_ms,
+        run.work_ms(),
+        run.engine_ms()
+    );
     if let RunOutcome::Failed(message) = &run.outcome {
         let _ = writeln!(text, "{message}");
     }
@@ -119,5 +130,13 @@ fn tell(store: &Store, number: i64, run: &RunRecord) -> Result<String, Fault> {
         let _ = write!(text, "\n{}", table(&columns, &run.stages.iter().map(row).collect::<Vec<_>>()));
         let _ = write!(text, "\ncritical path\n{}", table(&columns, &path.into_iter().map(row).collect::<Vec<_>>()));
     }
-    Ok(text)
+    let span = |span: &Span| {
+        let name = span.label.iter().map(String::as_str).chain([span.name.as_str()]).collect::<Vec<_>>().join(" ");
+        vec![name, format!("{:.1}", span.start_ms), format!("{:.2}", span.elapsed_ms)]
+    };
+    if !run.spans.is_empty() {
+        let rows: Vec<_> = run.spans.iter().map(span).collect();
+        let _ = write!(text, "\nwaves, and work of the engine\n{}", table(&["what", "start ms", "ms"], &rows));
+    }
+    text
 }

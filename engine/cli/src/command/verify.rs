@@ -62,7 +62,7 @@ fn rebuild(
 ) -> Result<Rebuilt, Fault> {
     let scratch = Scratch::beside(surroundings.store_directory(), "verify")?;
     let sources = surroundings.sources();
-    let recorder = Arc::new(RunRecorder::start(console.clone(), Vec::new()));
+    let recorder = Arc::new(RunRecorder::start(console.clone(), surroundings.root().as_str(), Vec::new()));
     let shared = Shared::new(Store::open(scratch.path())?, recorder.clone(), sources);
     let shuffle = (number > 0).then_some(u64::from(number));
     // Other numbers of threads as well, from the second build on.

@@ -25,7 +25,7 @@ use crate::watch::{Changes, Heard, Known, SCAN, Watcher};
 pub(crate) fn watch(labels: &[String], scan: bool, options: &Options, console: &Arc<Console>) -> Result<Exit, Fault> {
     let surroundings = Surroundings::find(options)?;
     let patterns = surroundings.patterns(labels)?;
-    let rounds = Arc::new(Rounds::new(options, console)?);
+    let rounds = Arc::new(Rounds::new(&surroundings, options, console)?);
     let engine = builder::plain_engine(surroundings.store()?, surroundings.sources(), options.threads(), rounds.clone())?;
     Watch::new(surroundings, patterns, scan, rounds, &engine)?.run(engine, options)
 }
@@ -40,12 +40,12 @@ struct Rounds {
 }
 
 impl Rounds {
-    fn new(options: &Options, console: &Arc<Console>) -> Result<Rounds, Fault> {
-        Ok(Rounds { console: console.clone(), current: Mutex::new(Run::start(options, console, None)?) })
+    fn new(surroundings: &Surroundings, options: &Options, console: &Arc<Console>) -> Result<Rounds, Fault> {
+        Ok(Rounds { console: console.clone(), current: Mutex::new(Run::start(surroundings, options, console, None)?) })
     }
 
-    fn begin(&self, options: &Options) -> Result<(), Fault> {
-        *self.lock() = Run::start(options, &self.console, None)?;
+    fn begin(&self, surroundings: &Surroundings, options: &Options) -> Result<(), Fault> {
+        *self.lock() = Run::start(surroundings, options, &self.console, None)?;
         Ok(())
     }
 
@@ -151,7 +151,7 @@ impl Watch {
         let mut changed = Vec::new();
         let mut held = Held::Engine(Box::new(engine));
         loop {
-            self.rounds.begin(options)?;
+            self.rounds.begin(&self.surroundings, options)?;
             interruption::arm(self.handle.clone(), self.console.clone(), self.rounds.current());
             let (started, before) = (Instant::now(), self.console.counts());
             let ending;
@@ -193,6 +193,7 @@ impl Watch {
     fn round(&mut self, held: Held, changed: &mut Vec<String>) -> (Held, Ending) {
         match self.prepare(held, changed) {
             Ok(session) => {
+                self.rounds.current().request(&session.requested());
                 let (session, ending) = self.build(session, changed);
                 (Held::Session(session), ending)
             }

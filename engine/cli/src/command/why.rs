@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use graph::{
-    Change, Digest, Effect, Label, Pattern, Reason, RunRecord, StageChange, StageEntry, StageFacts, TargetInputs, TargetRecord, Why,
-    WhyFault, Workspace,
+    Change, Digest, Effect, FailedRun, History, Label, Pattern, Reason, RunRecord, Runs, StageChange, StageEntry, StageFacts, TargetInputs,
+    TargetRecord, Why, WhyFault, Workspace,
 };
 use serde_json::json;
 use store::{RecordKind, Store};
@@ -31,22 +31,28 @@ pub(crate) fn why(question: &Question<'_>, options: &Options, console: &Console)
     let surroundings = Surroundings::find(options)?;
     let label = Label::parse(question.label, surroundings.package()).map_err(Fault::input)?;
     let store = surroundings.store()?;
-    let runs = RunRecord::newest(&store, u32::MAX)?;
+    let runs = Runs::newest(&store, u32::MAX)?.newest_first;
     let text = if question.not {
         why_not(&surroundings, store, &runs, &label, question.json)?
-    } else if label.stage().is_some() {
-        spell_out(&store, &runs, &label, question.json)?
     } else {
-        let answer = graph::why(&store, &runs, &label.to_string(), question.since).map_err(|fault| explain(fault, &label, &runs))?;
-        if question.json { to_json(&answer)? } else { tell(&answer) }
+        let history = History::new(&store, &runs, surroundings.root().as_str());
+        if label.stage().is_some() {
+            spell_out(&store, &history, &label, question.json)?
+        } else {
+            let answer = history.why(&label.to_string(), question.since).map_err(|fault| explain(fault, &label, &history, &runs))?;
+            if question.json { to_json(&answer)? } else { tell(&answer) }
+        }
     };
     console.result(text.trim_end());
     Ok(Exit::Success)
 }
 
-fn explain(fault: WhyFault, label: &Label, runs: &[(i64, RunRecord)]) -> Fault {
+fn explain(fault: WhyFault, label: &Label, history: &History<'_>, runs: &[(i64, RunRecord)]) -> Fault {
     match fault {
-        WhyFault::NeverBuilt => never_built(label, runs),
+        WhyFault::NeverBuilt(Some(FailedRun { run, message })) => {
+            Fault::input(format!("no run built `{label}` yet; run {run} was to, and failed:\n{message}"))
+        }
+        WhyFault::NeverBuilt(None) => never_built(label, history),
         WhyFault::NoSuchRun(run) if runs.iter().any(|(number, _)| *number == run) => {
             Fault::input(format!("`{label}` was in no run up to {run}; expected a later one, `ipubuild log` lists them"))
         }
@@ -55,23 +61,29 @@ fn explain(fault: WhyFault, label: &Label, runs: &[(i64, RunRecord)]) -> Fault {
     }
 }
 
-fn never_built(label: &Label, runs: &[(i64, RunRecord)]) -> Fault {
-    let known: std::collections::BTreeSet<&str> =
-        runs.iter().flat_map(|(_, run)| &run.targets).map(|target| target.label.as_str()).collect();
+fn never_built(label: &Label, history: &History<'_>) -> Fault {
     let text = label.to_string();
-    let nearest = graph::nearest(&text, known);
+    let nearest = graph::nearest(&text, history.labels());
     let hint = if nearest.is_empty() { String::new() } else { format!("; nearest {}", nearest.join(", ")) };
-    Fault::input(format!("no run of this store built `{label}`{hint}"))
+    Fault::input(format!("no run of this workspace built `{label}`{hint}"))
 }
 
 fn tell(answer: &Why) -> String {
-    let Why { label, run, before, answered, reasons, stages, kept } = answer;
+    let Why { label, run, before, made, answered, failed, reasons, stages, kept } = answer;
     let mut text = String::new();
-    if let Some(answered) = answered {
-        let _ = writeln!(text, "run {answered} answered {label} from its record; it was built in run {run}");
+    if let Some(FailedRun { run, message }) = failed {
+        let _ = writeln!(text, "run {run} was to build {label} and failed:\n{message}\n");
+    }
+    match (answered, made) {
+        (Some(answered), None) => _ = writeln!(text, "run {answered} answered {label} from its record; it was built in run {run}"),
+        (None, Some(made)) => _ = writeln!(text, "run {run} answered {label} from the record that run {made} had made"),
+        (Some(answered), Some(made)) => {
+            _ = writeln!(text, "runs {run} to {answered} answered {label} from the record that run {made} had made");
+        }
+        (None, None) => {}
     }
     let Some(before) = before else {
-        let _ = writeln!(text, "{label} was built for the first time in run {run}: no earlier run of this store has it with another key");
+        let _ = writeln!(text, "{label} has this key since run {run}: no earlier run of this workspace has it with another one");
         return text;
     };
     let _ = writeln!(text, "{label} in run {run}, against run {before}:");
@@ -129,10 +141,10 @@ fn tell_reason(reason: &Reason, text: &mut String) {
 }
 
 /// The key of an artifact of the newest build: everything in it, and where it comes from.
-fn spell_out(store: &Store, runs: &[(i64, RunRecord)], label: &Label, json: bool) -> Result<String, Fault> {
+fn spell_out(store: &Store, history: &History<'_>, label: &Label, json: bool) -> Result<String, Fault> {
     let Some(name) = label.stage() else { return Err(Fault::input(format!("`{label}` names no artifact"))) };
     let target = label.target();
-    let (stages, entry) = newest_stage(store, runs, &target, label)?;
+    let (stages, entry) = newest_stage(history, &target, label)?;
     let facts = StageFacts::read(store, &entry.key)?;
     let facts = facts.ok_or_else(|| Fault::failed(format!("the record of `{label}` is gone from the store; build it again")))?;
     let producers = |digest: &Digest| -> Vec<String> {
@@ -158,10 +170,11 @@ fn spell_out(store: &Store, runs: &[(i64, RunRecord)], label: &Label, json: bool
 type Stages = BTreeMap<(String, String), StageEntry>;
 
 /// The stages of the newest build of `target` and of what it depends on, and the one that `label` names.
-fn newest_stage(store: &Store, runs: &[(i64, RunRecord)], target: &Label, label: &Label) -> Result<(Stages, StageEntry), Fault> {
+fn newest_stage(history: &History<'_>, target: &Label, label: &Label) -> Result<(Stages, StageEntry), Fault> {
     let text = target.to_string();
-    let found = runs.iter().flat_map(|(_, run)| &run.targets).find(|known| known.label == text).ok_or_else(|| never_built(target, runs))?;
-    let stages = graph::stages_below(store, &text, found.key)?;
+    let (run, _) = history.newest(&text)?.ok_or_else(|| never_built(target, history))?;
+    // A target that is only read has its stages in the records of those that use it.
+    let stages = history.stages_of(run)?;
     let wanted = label.stage().map(ToString::to_string).unwrap_or_default();
     if let Some(stage) = stages.get(&(text.clone(), wanted.clone())).cloned() {
         return Ok((stages, stage));
@@ -180,11 +193,8 @@ fn why_not(surroundings: &Surroundings, store: Store, runs: &[(i64, RunRecord)],
     let (key, now) = engine.inputs_now(&workspace, &label.target()).map_err(explained)?;
     let store = engine.store();
     let text = label.to_string();
-    let sighting = runs.iter().find_map(|(number, run)| {
-        let target = run.targets.iter().find(|target| target.label == text)?;
-        Some((*number, target.key))
-    });
-    let Some((run, recorded)) = sighting else { return Err(never_built(label, runs)) };
+    let history = History::new(store, runs, surroundings.root().as_str());
+    let Some((run, recorded)) = history.newest(&text)? else { return Err(never_built(label, &history)) };
     let reasons = graph::reasons(store, &text, (recorded, key), &now)?;
     let inputs = now.get(&key).cloned();
     let is_recorded = store.record::<TargetRecord>(RecordKind::Target, &key)?.is_some();
