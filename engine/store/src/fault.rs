@@ -35,11 +35,11 @@ pub enum StoreFault {
     },
     /// The store was written by another version of its format.
     Version {
-        /// The store's directory.
+        /// The store's directory, or its database.
         path: Utf8PathBuf,
-        /// The text of its version file.
+        /// The version it has.
         found: String,
-        /// The text this program writes.
+        /// The version this program writes.
         expected: String,
     },
     /// A value could not be encoded for a record.
@@ -74,7 +74,7 @@ impl fmt::Display for StoreFault {
                 write!(formatter, "cannot {operation} in {path}: {message}")
             }
             StoreFault::Version { path, found, expected } => {
-                write!(formatter, "the store {path} has format `{found}`, this program needs `{expected}`; use another --store directory")
+                write!(formatter, "{path} has format `{found}`, this program needs `{expected}`; use another --store directory")
             }
             StoreFault::Encoding { what, message } => {
                 write!(formatter, "cannot encode {what}: {message}")

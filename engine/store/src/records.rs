@@ -174,14 +174,14 @@ impl Records {
     pub(crate) fn open(path: &Utf8Path, locks: &Utf8Path) -> Result<Records, StoreFault> {
         let set_aside = Mutex::new(Vec::new());
         let connection = match connect(path, locks) {
-            Ok(connection) => connection,
-            Err(error) if is_corruption(&error) => {
+            Err(Refusal::Sqlite(error)) if is_corruption(&error) => {
                 let _guard = key_lock::lock_file(locks, "open")?;
                 lock(&set_aside).push(move_aside(path)?);
-                create(path).map_err(|error| fault("create the records", path, &error))?
+                create(path)
             }
-            Err(error) => return Err(fault("open the records", path, &error)),
-        };
+            other => other,
+        }
+        .map_err(|refusal| refusal.into_fault("open the records", path))?;
         Ok(Records { path: path.to_owned(), locks: locks.to_owned(), connection: Mutex::new(connection), set_aside })
     }
 
@@ -410,7 +410,7 @@ impl Records {
     fn replace(&self, connection: &mut Connection) -> Result<(), StoreFault> {
         let _guard = key_lock::lock_file(&self.locks, "open")?;
         lock(&self.set_aside).push(move_aside(&self.path)?);
-        *connection = create(&self.path).map_err(|error| fault("create the records", &self.path, &error))?;
+        *connection = create(&self.path).map_err(|refusal| refusal.into_fault("create the records", &self.path))?;
         Ok(())
     }
 }
@@ -455,11 +455,35 @@ fn delete_small_blob(connection: &Connection, digest: &Digest) -> rusqlite::Resu
     connection.prepare_cached("DELETE FROM packed_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()]).map(|_| ())
 }
 
-fn connect(path: &Utf8Path, locks: &Utf8Path) -> rusqlite::Result<Connection> {
+/// Why a database was not opened.
+enum Refusal {
+    Sqlite(rusqlite::Error),
+    /// It has this version, which a newer program made.
+    Newer(i64),
+}
+
+impl From<rusqlite::Error> for Refusal {
+    fn from(error: rusqlite::Error) -> Refusal {
+        Refusal::Sqlite(error)
+    }
+}
+
+impl Refusal {
+    fn into_fault(self, operation: &'static str, path: &Utf8Path) -> StoreFault {
+        let version = |number: i64| format!("version {number} of the records");
+        match self {
+            Refusal::Sqlite(error) => fault(operation, path, &error),
+            Refusal::Newer(found) => {
+                StoreFault::Version { path: path.to_owned(), found: version(found), expected: version(SCHEMA_VERSION) }
+            }
+        }
+    }
+}
+
+fn connect(path: &Utf8Path, locks: &Utf8Path) -> Result<Connection, Refusal> {
     if path.exists() {
         let connection = open_file(path)?;
-        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version == SCHEMA_VERSION {
+        if version_of(&connection)? == SCHEMA_VERSION {
             return Ok(connection);
         }
     }
@@ -469,15 +493,23 @@ fn connect(path: &Utf8Path, locks: &Utf8Path) -> rusqlite::Result<Connection> {
     create(path)
 }
 
-fn create(path: &Utf8Path) -> rusqlite::Result<Connection> {
+fn create(path: &Utf8Path) -> Result<Connection, Refusal> {
     let connection = open_file(path)?;
     // Another process may have created it while this one waited.
-    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-    if version != 0 && version < SCHEMA_VERSION {
-        connection.execute_batch(DROP_OLD)?;
+    match version_of(&connection)? {
+        SCHEMA_VERSION => {}
+        newer if newer > SCHEMA_VERSION => return Err(Refusal::Newer(newer)),
+        0 => connection.execute_batch(SCHEMA)?,
+        _ => {
+            connection.execute_batch(DROP_OLD)?;
+            connection.execute_batch(SCHEMA)?;
+        }
     }
-    connection.execute_batch(SCHEMA)?;
     Ok(connection)
+}
+
+fn version_of(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
 fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {

@@ -437,15 +437,19 @@ fn verified(digest: &Digest, stored: Option<Stored>) -> Result<Vec<u8>, BlobMiss
     if found == *digest { Ok(bytes) } else { Err(BlobMiss::Corrupt { digest: *digest, place, found }) }
 }
 
+/// A file that a power cut left short is written again: the database has a version of its own.
 fn check_version(root: &Utf8Path) -> Result<(), StoreFault> {
     let path = root.join("VERSION");
-    match blob_file::read_whole(&path)? {
-        None => blob_file::write_whole(&path, &[VERSION.as_bytes()]),
-        Some(found) if found == VERSION.as_bytes() => Ok(()),
-        Some(found) => Err(StoreFault::Version {
-            path: root.to_owned(),
-            found: String::from_utf8_lossy(&found).trim_end().to_owned(),
-            expected: VERSION.trim_end().to_owned(),
-        }),
+    let found = blob_file::read_whole(&path)?.unwrap_or_default();
+    if found == VERSION.as_bytes() {
+        return Ok(());
     }
+    if VERSION.as_bytes().starts_with(&found) {
+        return blob_file::write_whole(&path, &[VERSION.as_bytes()]);
+    }
+    Err(StoreFault::Version {
+        path: root.to_owned(),
+        found: String::from_utf8_lossy(&found).trim_end().to_owned(),
+        expected: VERSION.trim_end().to_owned(),
+    })
 }

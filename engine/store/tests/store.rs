@@ -176,10 +176,7 @@ fn store_of_another_format_is_refused_with_both_versions() {
     let fault = Store::open(&fixture.root).err().expect("refused");
     assert_eq!(
         fault.to_string(),
-        format!(
-            "the store {} has format `ipubuild store 99`, this program needs `ipubuild store 1`; use another --store directory",
-            fixture.root
-        )
+        format!("{} has format `ipubuild store 99`, this program needs `ipubuild store 1`; use another --store directory", fixture.root)
     );
 }
 
