@@ -46,19 +46,19 @@ pub(crate) fn read_whole(place: &Utf8Path) -> Result<Option<Vec<u8>>, StoreFault
     }
 }
 
-/// `length` bytes from `offset`; fewer when the file ends before, `None` when there is no file.
-pub(crate) fn read_range(place: &Utf8Path, offset: u64, length: usize) -> Result<Option<Vec<u8>>, StoreFault> {
+/// `length` bytes from `offset`; fewer when the file ends before, none when there is no file.
+pub(crate) fn read_range(place: &Utf8Path, offset: u64, length: usize) -> Result<Vec<u8>, StoreFault> {
     use std::io::{Read, Seek, SeekFrom};
     let mut file = match fs::File::open(place) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(StoreFault::file("open", place, &error)),
     };
-    let mut bytes = Vec::with_capacity(length);
+    let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(offset))
         .and_then(|_| file.take(length as u64).read_to_end(&mut bytes))
         .map_err(|error| StoreFault::file("read", place, &error))?;
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
 /// Removes a file that cannot be used, so that the next writer replaces it. Already gone is as good.

@@ -21,7 +21,7 @@ pub enum StoreFault {
         kind: io::ErrorKind,
         /// The operating system's words.
         message: String,
-        /// Whether it says nothing of the file itself: too many open files, no memory, no permission.
+        /// Whether it says nothing of the file itself: too many open files, no memory, no permission, a full disk.
         may_pass: bool,
     },
     /// The database of records refused an operation.
@@ -51,16 +51,30 @@ pub enum StoreFault {
     },
 }
 
+/// Errors that say nothing of the file they were met at.
+const MAY_PASS: [Errno; 10] = [
+    Errno::EMFILE,
+    Errno::ENFILE,
+    Errno::ENOMEM,
+    Errno::EACCES,
+    Errno::EPERM,
+    Errno::EAGAIN,
+    Errno::EINTR,
+    Errno::ENOSPC,
+    Errno::EDQUOT,
+    Errno::EFBIG,
+];
+
 impl StoreFault {
     pub(crate) fn file(operation: &'static str, path: &Utf8Path, error: &io::Error) -> StoreFault {
         let raw = error.raw_os_error().map(Errno::from_raw);
-        let may_pass = matches!(raw, Some(Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | Errno::EACCES | Errno::EPERM | Errno::EAGAIN));
+        let may_pass = raw.is_some_and(|error| MAY_PASS.contains(&error));
         StoreFault::File { operation, path: path.to_owned(), kind: error.kind(), message: error.to_string(), may_pass }
     }
 
     /// Whether the same operation may succeed when it is tried again, without anything in the store having changed.
     pub fn may_pass(&self) -> bool {
-        matches!(self, StoreFault::File { may_pass: true, .. })
+        matches!(self, StoreFault::File { may_pass: true, .. } | StoreFault::Records { .. })
     }
 }
 
@@ -102,7 +116,7 @@ pub enum BlobMiss {
         /// The digest of the bytes found.
         found: Digest,
     },
-    /// The bytes may be there, but could not be read.
+    /// The bytes may be there, but could not be read; they were left alone.
     Unreadable {
         /// The blob asked for.
         digest: Digest,

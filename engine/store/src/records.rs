@@ -250,6 +250,19 @@ impl Records {
         self.with("remove a small blob", |connection| delete_small_blob(connection, digest))
     }
 
+    /// Forgets that a small blob lies in `pack`, or with `None` in the database.
+    pub(crate) fn remove_small_blob_in(&self, digest: &Digest, pack: Option<&Digest>) -> Result<(), StoreFault> {
+        self.with("remove a small blob", |connection| {
+            match pack {
+                Some(pack) => connection
+                    .prepare_cached("DELETE FROM packed_blob WHERE digest = ?1 AND pack = ?2")?
+                    .execute(params![digest.as_bytes(), pack.as_bytes()]),
+                None => connection.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()]),
+            }
+            .map(|_| ())
+        })
+    }
+
     pub(crate) fn stat(&self, path: &str) -> Result<Option<Vec<u8>>, StoreFault> {
         self.with("read the stat cache", |connection| {
             connection.prepare_cached("SELECT entry FROM stat WHERE path = ?1")?.query_row(params![path], |row| row.get(0)).optional()
@@ -417,9 +430,9 @@ impl Records {
 
 fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Vec<u8>)]) -> rusqlite::Result<()> {
     for (digest, bytes) in &additions.inline {
-        connection
-            .prepare_cached("INSERT OR REPLACE INTO small_blob (digest, bytes) VALUES (?1, ?2)")?
-            .execute(params![digest.as_bytes(), bytes])?;
+        // It may lie in a pack that cannot be read.
+        delete_small_blob(connection, digest)?;
+        connection.prepare_cached("INSERT INTO small_blob (digest, bytes) VALUES (?1, ?2)")?.execute(params![digest.as_bytes(), bytes])?;
     }
     for (pack, rows) in &additions.packed {
         for row in rows {

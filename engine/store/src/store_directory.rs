@@ -1,6 +1,6 @@
 //! The store: a directory opened by this process.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -29,6 +29,8 @@ pub struct Store {
     records: Records,
     stats: Mutex<BTreeMap<String, FileState>>,
     reports: Mutex<Vec<StoreReport>>,
+    /// Blobs that could not be read: they are written again although they seem to be there.
+    unreadable: Mutex<BTreeSet<Digest>>,
     lease: OnceLock<Lease>,
 }
 
@@ -127,7 +129,14 @@ impl Store {
         std::fs::create_dir_all(root).map_err(|error| StoreFault::file("create the store", root, &error))?;
         check_version(root)?;
         let records = Records::open(&root.join("records.sqlite"), &root.join("locks"))?;
-        Ok(Store { root: root.to_owned(), records, stats: Mutex::default(), reports: Mutex::default(), lease: OnceLock::new() })
+        Ok(Store {
+            root: root.to_owned(),
+            records,
+            stats: Mutex::default(),
+            reports: Mutex::default(),
+            unreadable: Mutex::default(),
+            lease: OnceLock::new(),
+        })
     }
 
     /// The store's directory.
@@ -174,10 +183,13 @@ impl Store {
         }));
         let stats = std::mem::take(&mut *lock(&self.stats));
         additions.stats.extend(stats.into_iter().map(|(path, row)| StatEntry { path, row }));
-        self.records.add(&additions)
+        self.records.add(&additions)?;
+        lock(&self.unreadable).retain(|digest| !batch.blobs.contains_key(digest));
+        Ok(())
     }
 
-    /// The bytes of `digest`, verified. A damaged blob is removed and reported, so that its producer can replace it.
+    /// The bytes of `digest`, verified. A damaged blob is removed and reported, so that its producer can replace it; one
+    /// that cannot be read is reported and stays until it is written again.
     pub fn blob(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
         self.find_blob(digest).inspect_err(|miss| {
             if !matches!(miss, BlobMiss::Absent { .. }) {
@@ -284,7 +296,7 @@ impl Store {
 
     /// Whether the blob is there and whole; a damaged one stays.
     pub(crate) fn peek(&self, digest: &Digest) -> Result<(), BlobMiss> {
-        verified(digest, self.stored(digest).map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?).map(|_| ())
+        self.stored(digest)?.verified(digest).map(|_| ())
     }
 
     /// Makes the store a place without this blob, so that it is written again.
@@ -359,15 +371,17 @@ impl Store {
     /// Writes the large blobs that are not there and returns the small ones that are not there.
     fn write_large<'a>(&self, batch: &'a Batch) -> Result<Vec<(Digest, &'a [u8])>, StoreFault> {
         let mut small = Vec::new();
+        let unreadable = lock(&self.unreadable).clone();
         for (digest, bytes) in &batch.blobs {
+            let is_unreadable = unreadable.contains(digest);
             if bytes.len() < LARGE_BYTES {
-                if !self.records.lists_small_blob(digest)? {
+                if is_unreadable || !self.records.lists_small_blob(digest)? {
                     small.push((*digest, &bytes[..]));
                 }
                 continue;
             }
             let place = self.large_place(digest);
-            if !blob_file::has_size(&place, bytes.len()) {
+            if is_unreadable || !blob_file::has_size(&place, bytes.len()) {
                 blob_file::write_whole(&place, &[bytes])?;
             }
         }
@@ -391,50 +405,70 @@ impl Store {
     }
 
     fn find_blob(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
-        let unreadable = |fault| BlobMiss::Unreadable { digest: *digest, fault };
-        let found = self.stored(digest).map_err(unreadable).and_then(|stored| verified(digest, stored));
-        match &found {
-            Ok(_) => {}
-            // The pack that it is listed in is gone.
-            Err(BlobMiss::Absent { .. }) => {
-                if self.records.lists_small_blob(digest).map_err(unreadable)? {
-                    self.records.remove_small_blob(digest).map_err(unreadable)?;
-                }
+        let stored = self.stored(digest).inspect_err(|miss| {
+            if matches!(miss, BlobMiss::Unreadable { fault, .. } if !fault.may_pass()) {
+                lock(&self.unreadable).insert(*digest);
             }
-            // What cannot be read because the process has no descriptor left is sound.
-            Err(BlobMiss::Unreadable { fault, .. }) if fault.may_pass() => {}
-            Err(BlobMiss::Unreadable { .. } | BlobMiss::Corrupt { .. }) => self.forget_blob(digest).map_err(unreadable)?,
-        }
-        found
+        })?;
+        let home = stored.home.clone();
+        stored.verified(digest).or_else(|miss| {
+            self.forget_at(digest, &home).map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?;
+            Err(miss)
+        })
     }
 
-    /// The bytes that are stored for a digest, whatever they are, and where; `None` when there are none.
-    fn stored(&self, digest: &Digest) -> Result<Option<Stored>, StoreFault> {
-        let (bytes, place) = match self.records.small_blob(digest)? {
-            Some(SmallBlob::Inline(bytes)) => (Some(bytes), "the database".to_owned()),
+    /// Removes the bytes of a blob from where they were read, and those that another process wrote elsewhere meanwhile not.
+    fn forget_at(&self, digest: &Digest, home: &Home) -> Result<(), StoreFault> {
+        match home {
+            Home::Database => self.records.remove_small_blob_in(digest, None),
+            Home::Pack(pack) => self.records.remove_small_blob_in(digest, Some(pack)),
+            Home::File => {
+                blob_file::discard(&self.large_place(digest));
+                Ok(())
+            }
+        }
+    }
+
+    /// The bytes that are stored for a digest, whatever they are.
+    fn stored(&self, digest: &Digest) -> Result<Stored, BlobMiss> {
+        let found = self.records.small_blob(digest).and_then(|small| match small {
+            Some(SmallBlob::Inline(bytes)) => Ok(Some(Stored { bytes, home: Home::Database, place: "the database".to_owned() })),
             Some(SmallBlob::Packed { pack, offset, length }) => {
                 let place = self.pack_place(&pack);
-                (blob_file::read_range(&place, offset, length)?, place.into_string())
+                let bytes = blob_file::read_range(&place, offset, length)?;
+                Ok(Some(Stored { bytes, home: Home::Pack(pack), place: place.into_string() }))
             }
             None => {
                 let place = self.large_place(digest);
-                (blob_file::read_whole(&place)?, place.into_string())
+                let bytes = blob_file::read_whole(&place)?;
+                Ok(bytes.map(|bytes| Stored { bytes, home: Home::File, place: place.into_string() }))
             }
-        };
-        Ok(bytes.map(|bytes| Stored { bytes, place }))
+        });
+        found.map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?.ok_or(BlobMiss::Absent { digest: *digest })
     }
+}
+
+/// Where a blob lies.
+#[derive(Clone)]
+enum Home {
+    Database,
+    Pack(Digest),
+    File,
 }
 
 /// Bytes of a blob, not verified yet.
 struct Stored {
     bytes: Vec<u8>,
+    home: Home,
+    /// The home, for messages.
     place: String,
 }
 
-fn verified(digest: &Digest, stored: Option<Stored>) -> Result<Vec<u8>, BlobMiss> {
-    let Stored { bytes, place } = stored.ok_or(BlobMiss::Absent { digest: *digest })?;
-    let found = Digest::of(&bytes);
-    if found == *digest { Ok(bytes) } else { Err(BlobMiss::Corrupt { digest: *digest, place, found }) }
+impl Stored {
+    fn verified(self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
+        let found = Digest::of(&self.bytes);
+        if found == *digest { Ok(self.bytes) } else { Err(BlobMiss::Corrupt { digest: *digest, place: self.place, found }) }
+    }
 }
 
 /// A file that a power cut left short is written again: the database has a version of its own.

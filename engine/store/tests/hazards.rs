@@ -1,9 +1,12 @@
 //! What other programs, other processes and a failing disk do to a store, and what holds all the same.
 
 use std::fs;
+use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use store::Store;
+use store::{Batch, BlobMiss, Digest, RecordKind, References, Store};
+
+const LARGE: usize = 100_000;
 
 struct Place {
     _directory: tempfile::TempDir,
@@ -24,6 +27,42 @@ impl Place {
     fn database(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.root.join("records.sqlite")).expect("opens")
     }
+}
+
+fn key(text: &str) -> Digest {
+    Digest::of(text.as_bytes())
+}
+
+fn body(name: &str) -> Vec<u8> {
+    name.repeat(LARGE / name.len() + 1).into_bytes()
+}
+
+/// Stores `body` and a record that needs it.
+fn build(store: &Store, name: &str, body: Vec<u8>) -> Digest {
+    let mut batch = Batch::default();
+    let blob = batch.blob(body.into());
+    batch.record(RecordKind::Action, key(name), &blob, References::blobs([blob])).expect("encodes");
+    store.commit(&batch).expect("stored");
+    blob
+}
+
+/// Runs `test` of this file again in a shell that did `prepare`.
+fn in_child(prepare: &str, test: &str, root: &Utf8Path) {
+    let program = std::env::current_exe().expect("this test");
+    let output = Command::new("bash")
+        .args(["-c", &format!("{prepare}; exec \"$0\" --exact {test} --nocapture --test-threads=1")])
+        .arg(program)
+        .env("HAZARD_ROOT", root)
+        .stdin(Stdio::null())
+        .output()
+        .expect("runs");
+    let told = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    assert!(output.status.success(), "{told}");
+}
+
+/// The store's directory in a child of [`in_child`].
+fn root_of_child() -> Option<Utf8PathBuf> {
+    std::env::var("HAZARD_ROOT").ok().map(Utf8PathBuf::from)
 }
 
 #[test]
@@ -49,4 +88,53 @@ fn version_file_that_was_cut_short_is_written_again() {
         drop(place.open());
         assert_eq!(fs::read(&version).expect("read"), whole);
     }
+}
+
+#[test]
+fn child_without_descriptors() {
+    let Some(root) = root_of_child() else { return };
+    let store = Store::open(&root).expect("opens");
+    let blob = Digest::of(&body("one"));
+    let mut held = Vec::new();
+    while let Ok(file) = fs::File::open("/dev/null") {
+        held.push(file);
+    }
+    let without = store.blob(&blob);
+    drop(held);
+    assert!(matches!(without, Err(BlobMiss::Unreadable { fault, .. }) if fault.may_pass()));
+    assert_eq!(store.blob(&blob), Ok(body("one")));
+}
+
+#[test]
+fn blob_outlives_a_moment_without_descriptors() {
+    let place = Place::new();
+    build(&place.open(), "one", body("one"));
+    in_child("ulimit -n 40", "child_without_descriptors", &place.root);
+}
+
+#[test]
+fn blob_that_cannot_be_read_stays_and_is_written_again_by_its_producer() {
+    let place = Place::new();
+    let store = place.open();
+    let large = build(&store, "one", body("one"));
+    let small = store.put_pack((0..20_u8).map(|number| vec![number; 10].into()).collect()).expect("stored")[3];
+    let packs: Vec<Utf8PathBuf> = files_below(&place.root.join("packs"));
+    let files = [files_below(&place.root.join("cas")), packs].concat();
+    // No error that a file system gives on demand says as little as an I/O error, but a loop of links.
+    files.iter().for_each(|file| {
+        fs::rename(file, format!("{file}.sound")).expect("renamed");
+        std::os::unix::fs::symlink(file, file).expect("linked");
+    });
+    for digest in [large, small] {
+        assert!(matches!(store.blob(&digest), Err(BlobMiss::Unreadable { fault, .. }) if !fault.may_pass()));
+    }
+    assert!(files.iter().all(|file| file.is_symlink()), "what cannot be read is left alone");
+    store.put_blob(&body("one")).expect("stored");
+    store.put_blob(&[3; 10]).expect("stored");
+    assert_eq!((store.blob(&large), store.blob(&small)), (Ok(body("one")), Ok(vec![3; 10])));
+}
+
+fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let entries = directory.read_dir_utf8().into_iter().flatten().map(|entry| entry.expect("an entry"));
+    entries.flat_map(|entry| if entry.path().is_dir() { files_below(entry.path()) } else { vec![entry.path().to_owned()] }).collect()
 }
