@@ -61,9 +61,13 @@ pub(crate) fn read_range(place: &Utf8Path, offset: u64, length: usize) -> Result
     Ok(bytes)
 }
 
-/// Removes a file that cannot be used, so that the next writer replaces it. Already gone is as good.
+/// Removes what cannot be used, so that the next writer replaces it. Already gone is as good.
 pub(crate) fn discard(place: &Utf8Path) {
-    if let Err(error) = fs::remove_file(place)
+    let removed = match fs::remove_file(place) {
+        Err(error) if error.kind() == io::ErrorKind::IsADirectory => fs::remove_dir_all(place),
+        other => other,
+    };
+    if let Err(error) = removed
         && error.kind() != io::ErrorKind::NotFound
     {
         tracing::warn!(%place, %error, "cannot remove an unusable blob");

@@ -61,6 +61,13 @@ pub enum Defect {
     },
     /// A blob's bytes are not those of its digest.
     Blob(Digest),
+    /// A blob cannot be read.
+    Unreadable {
+        /// The blob.
+        blob: Digest,
+        /// The operating system's words.
+        reason: String,
+    },
     /// A file that a process left half written, or that is no part of a store.
     Stray(Utf8PathBuf),
 }
@@ -73,6 +80,7 @@ impl fmt::Display for Defect {
                 write!(formatter, "{} record {} is there, but blob {} that it needs is missing", kind.name(), key.short(), blob.short())
             }
             Defect::Blob(digest) => write!(formatter, "blob {} is damaged", digest.short()),
+            Defect::Unreadable { blob, reason } => write!(formatter, "blob {} cannot be read: {reason}", blob.short()),
             Defect::Stray(path) => write!(formatter, "{path} is no part of a store"),
         }
     }
@@ -113,13 +121,12 @@ pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFau
     let mut report = CheckReport { records: census.records.len(), blobs: census.blobs.len(), defects: Vec::new() };
     let mut unusable: BTreeSet<Digest> = BTreeSet::new();
     for digest in census.blobs.keys() {
-        match store.peek(digest) {
-            Ok(()) => {}
-            Err(BlobMiss::Unreadable { fault, .. }) => return Err(fault),
-            Err(BlobMiss::Absent { .. } | BlobMiss::Corrupt { .. }) => {
-                unusable.insert(*digest);
-                report.defects.push(Defect::Blob(*digest));
-            }
+        if let Err(miss) = store.peek(digest) {
+            unusable.insert(*digest);
+            report.defects.push(match miss {
+                BlobMiss::Unreadable { fault, .. } => Defect::Unreadable { blob: *digest, reason: fault.to_string() },
+                BlobMiss::Absent { .. } | BlobMiss::Corrupt { .. } => Defect::Blob(*digest),
+            });
         }
     }
     for ((kind, key), record) in &census.records {
@@ -152,7 +159,7 @@ fn mend(store: &Store, defects: &[Defect]) -> Result<(), StoreFault> {
     for defect in defects {
         match defect {
             Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key)?,
-            Defect::Blob(digest) => store.forget_blob(digest)?,
+            Defect::Blob(digest) | Defect::Unreadable { blob: digest, .. } => store.forget_blob(digest)?,
             Defect::Stray(path) => blob_file::discard(path),
         }
     }

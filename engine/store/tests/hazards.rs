@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use store::{Batch, BlobMiss, Digest, RecordKind, References, Store};
+use store::{Batch, BlobMiss, Defect, Digest, RecordKind, References, Store};
 
 const LARGE: usize = 100_000;
 
@@ -132,6 +132,27 @@ fn blob_that_cannot_be_read_stays_and_is_written_again_by_its_producer() {
     store.put_blob(&body("one")).expect("stored");
     store.put_blob(&[3; 10]).expect("stored");
     assert_eq!((store.blob(&large), store.blob(&small)), (Ok(body("one")), Ok(vec![3; 10])));
+}
+
+#[test]
+fn check_tells_of_a_blob_that_cannot_be_read_and_goes_on() {
+    let place = Place::new();
+    let store = place.open();
+    let (blob, damaged) = (build(&store, "one", body("one")), build(&store, "two", body("two")));
+    let file_of = |digest: &Digest| {
+        let hex = digest.to_string();
+        place.root.join("cas").join(&hex[..2]).join(&hex[2..])
+    };
+    fs::remove_file(file_of(&blob)).expect("removed");
+    fs::create_dir(file_of(&blob)).expect("made");
+    fs::remove_file(file_of(&damaged)).expect("removed");
+    fs::write(file_of(&damaged), "flipped").expect("written");
+    let defects = store.check(true).expect("checks").defects;
+    assert_eq!(defects.len(), 4, "{defects:?}");
+    let unreadable =
+        |defect: &Defect| matches!(defect, Defect::Unreadable { blob: found, reason } if *found == blob && reason.contains("directory"));
+    assert!(defects.iter().any(unreadable) && defects.contains(&Defect::Blob(damaged)), "{defects:?}");
+    assert_eq!(store.check(false).expect("checks").defects, []);
 }
 
 fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
