@@ -8,7 +8,9 @@ use crate::{Digest, RecordKind, References, Store, StoreFault};
 
 /// A record, without its value.
 pub(crate) struct RecordRow {
+    /// None of a damaged record.
     pub(crate) references: References,
+    pub(crate) is_damaged: bool,
     pub(crate) bytes: u64,
     pub(crate) written_ms: i64,
 }
@@ -24,7 +26,8 @@ pub(crate) struct BlobRow {
 /// A run, without its value.
 pub(crate) struct RunRow {
     pub(crate) number: i64,
-    pub(crate) used: Vec<(RecordKind, Digest)>,
+    /// `None` of a damaged run.
+    pub(crate) used: Option<Vec<(RecordKind, Digest)>>,
     pub(crate) written_ms: i64,
 }
 

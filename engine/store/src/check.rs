@@ -6,7 +6,8 @@ use std::fmt;
 use camino::Utf8PathBuf;
 
 use crate::census::{Census, digest_of_place, files_in};
-use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file, records};
+use crate::records::Eviction;
+use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file};
 
 /// How many of a sort there are, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +51,8 @@ pub struct Statistics {
 pub enum Defect {
     /// A record's bytes are damaged.
     Record(RecordKind, Digest),
+    /// The record of a run is damaged.
+    Run(i64),
     /// A record is there, and a blob that it needs is not.
     MissingBlob {
         /// The record's family.
@@ -76,6 +79,7 @@ impl fmt::Display for Defect {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Defect::Record(kind, key) => write!(formatter, "{} record {} is damaged", kind.name(), key.short()),
+            Defect::Run(number) => write!(formatter, "the record of run {number} is damaged"),
             Defect::MissingBlob { kind, key, blob } => {
                 write!(formatter, "{} record {} is there, but blob {} that it needs is missing", kind.name(), key.short(), blob.short())
             }
@@ -130,8 +134,7 @@ pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFau
         }
     }
     for ((kind, key), record) in &census.records {
-        let is_intact = store.records().get(*kind, key)?.is_none_or(|bytes| records::is_intact(&bytes));
-        if !is_intact {
+        if record.is_damaged {
             report.defects.push(Defect::Record(*kind, *key));
         }
         for blob in &record.references.blobs {
@@ -140,6 +143,7 @@ pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFau
             }
         }
     }
+    report.defects.extend(census.runs.iter().filter(|run| run.used.is_none()).map(|run| Defect::Run(run.number)));
     report.defects.extend(strays(store));
     report.defects.sort();
     if repair {
@@ -159,6 +163,7 @@ fn mend(store: &Store, defects: &[Defect]) -> Result<(), StoreFault> {
     for defect in defects {
         match defect {
             Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key)?,
+            Defect::Run(number) => store.records().evict(&Eviction { records: &[], runs: &[*number] })?,
             Defect::Blob(digest) | Defect::Unreadable { blob: digest, .. } => store.forget_blob(digest)?,
             Defect::Stray(path) => blob_file::discard(path),
         }

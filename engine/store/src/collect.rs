@@ -95,7 +95,11 @@ fn uses(census: &Census, policy: &GcPolicy) -> Uses {
     let mut uses = Uses { oldest, last: BTreeMap::new(), newest_run: BTreeSet::new(), protected: BTreeSet::new(), old_runs: Vec::new() };
     // Newest first: the first run that reaches a record is the last that used it.
     for (place, run) in census.runs.iter().enumerate() {
-        let mut queue: Vec<RecordId> = run.used.clone();
+        let Some(used) = &run.used else {
+            uses.old_runs.push(run.number);
+            continue;
+        };
+        let mut queue = used.clone();
         let mut reached = BTreeSet::new();
         while let Some(id) = queue.pop() {
             if let Some(record) = census.records.get(&id)
@@ -125,7 +129,8 @@ fn uses(census: &Census, policy: &GcPolicy) -> Uses {
 }
 
 fn victims(census: &Census, uses: &Uses, policy: &GcPolicy) -> BTreeSet<RecordId> {
-    let mut victims = BTreeSet::new();
+    let is_damaged = |(_, record): &(&RecordId, &RecordRow)| record.is_damaged;
+    let mut victims: BTreeSet<RecordId> = census.records.iter().filter(is_damaged).map(|(id, _)| *id).collect();
     let may_go = |id: &RecordId| !uses.protected.contains(id);
     if let Some(oldest) = uses.oldest {
         victims.extend(uses.last.iter().filter(|(id, last)| may_go(id) && last.0 < oldest).map(|(id, _)| *id));

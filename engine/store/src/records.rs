@@ -1,6 +1,6 @@
 //! The database of records: small values under digests, the index of packs, the stat cache's rows, the runs.
 //!
-//! Every value carries a version byte and a checksum, so that a damaged or foreign row is a miss. A damaged database
+//! Every value carries a version byte and a checksum of all that is kept with it, so that a damaged or foreign row is a miss. A damaged database
 //! file is set aside and replaced by an empty one: records can all be made again.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 use crate::census::{BlobRow, RecordRow, RunRow};
 use crate::stat_cache::StatEntry;
-use crate::{Digest, StoreFault, entries, key_lock};
+use crate::{Digest, FileState, KeyBuilder, StoreFault, entries, key_lock};
 
 /// The families of records; each has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,12 +88,30 @@ pub struct RunEntry {
     pub value: Vec<u8>,
 }
 
-/// A record on its way into the database.
-pub(crate) struct NewRecord<'a> {
-    pub(crate) kind: RecordKind,
-    pub(crate) key: Digest,
-    pub(crate) value: &'a [u8],
-    pub(crate) references: &'a References,
+/// A record as it is kept: its value and what it needs, both covered by the checksum in the value.
+#[derive(Clone)]
+pub(crate) struct KeptRecord {
+    pub(crate) value: Vec<u8>,
+    /// A list of [`entries`].
+    pub(crate) refers: Vec<u8>,
+}
+
+impl KeptRecord {
+    pub(crate) fn of<T: Serialize>(kind: RecordKind, key: &Digest, value: &T, references: &References) -> Result<KeptRecord, StoreFault> {
+        let refers = encode_references(references);
+        Ok(KeptRecord { value: encode(&[&[kind.number()], key.as_bytes(), &refers], value)?, refers })
+    }
+
+    /// The value, or `None` when the record is damaged or of another version.
+    pub(crate) fn decode<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
+        decode(&[&[kind.number()], key.as_bytes(), &self.refers], &self.value)
+    }
+
+    /// What it needs, or `None` when the record is damaged.
+    pub(crate) fn references(&self, kind: RecordKind, key: &Digest) -> Option<References> {
+        payload(&[&[kind.number()], key.as_bytes(), &self.refers], &self.value)?;
+        Some(decode_references(&self.refers))
+    }
 }
 
 /// Where a blob kept inside the database or a pack lies.
@@ -114,7 +132,7 @@ pub(crate) struct PackedRow {
 pub(crate) struct Additions<'a> {
     pub(crate) inline: Vec<(Digest, &'a [u8])>,
     pub(crate) packed: Vec<(Digest, Vec<PackedRow>)>,
-    pub(crate) records: Vec<NewRecord<'a>>,
+    pub(crate) records: Vec<((RecordKind, Digest), &'a KeptRecord)>,
     pub(crate) stats: Vec<StatEntry>,
     /// Now, in milliseconds since 1970.
     pub(crate) written_ms: i64,
@@ -136,8 +154,8 @@ pub(crate) struct Records {
     set_aside: Mutex<Vec<Utf8PathBuf>>,
 }
 
-const SCHEMA_VERSION: i64 = 2;
-/// `written` is in milliseconds since 1970; `refers` and `used` are lists of [`entries`].
+const SCHEMA_VERSION: i64 = 3;
+/// `written` is in milliseconds since 1970; `refers` is a list of [`entries`], `used` another after a checksum.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
     CREATE TABLE IF NOT EXISTS record (kind INTEGER, key BLOB, value BLOB, refers BLOB, written INTEGER, PRIMARY KEY (kind, key))
@@ -146,9 +164,9 @@ const SCHEMA: &str = "
     CREATE TABLE IF NOT EXISTS packed_blob (digest BLOB PRIMARY KEY, pack BLOB, offset INTEGER, length INTEGER) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS stat (path TEXT PRIMARY KEY, entry BLOB) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS run (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, used BLOB, written INTEGER);
-    PRAGMA user_version = 2;
+    PRAGMA user_version = 3;
 ";
-/// Tables of version 1 had no references: what they hold is made again.
+/// Tables of version 1 had no references, and those of version 2 no checksum over them: what they hold is made again.
 const DROP_OLD: &str = "DROP TABLE IF EXISTS record; DROP TABLE IF EXISTS run;";
 
 /// The first process that opens the database reads its whole log: 8,000 pages took 30 ms of a build that changed nothing.
@@ -190,20 +208,11 @@ impl Records {
         std::mem::take(&mut lock(&self.set_aside))
     }
 
-    pub(crate) fn get(&self, kind: RecordKind, key: &Digest) -> Result<Option<Vec<u8>>, StoreFault> {
+    pub(crate) fn get(&self, kind: RecordKind, key: &Digest) -> Result<Option<KeptRecord>, StoreFault> {
         self.with("read a record", |connection| {
             connection
-                .prepare_cached("SELECT value FROM record WHERE kind = ?1 AND key = ?2")?
-                .query_row(params![kind.number(), key.as_bytes()], |row| row.get(0))
-                .optional()
-        })
-    }
-
-    pub(crate) fn references(&self, kind: RecordKind, key: &Digest) -> Result<Option<References>, StoreFault> {
-        self.with("read a record", |connection| {
-            connection
-                .prepare_cached("SELECT refers FROM record WHERE kind = ?1 AND key = ?2")?
-                .query_row(params![kind.number(), key.as_bytes()], |row| Ok(decode_references(row.get_ref(0)?.as_blob()?)))
+                .prepare_cached("SELECT value, refers FROM record WHERE kind = ?1 AND key = ?2")?
+                .query_row(params![kind.number(), key.as_bytes()], |row| Ok(KeptRecord { value: row.get(0)?, refers: row.get(1)? }))
                 .optional()
         })
     }
@@ -263,15 +272,19 @@ impl Records {
         })
     }
 
-    pub(crate) fn stat(&self, path: &str) -> Result<Option<Vec<u8>>, StoreFault> {
-        self.with("read the stat cache", |connection| {
+    pub(crate) fn stat(&self, path: &str) -> Result<Option<FileState>, StoreFault> {
+        let entry: Option<Vec<u8>> = self.with("read the stat cache", |connection| {
             connection.prepare_cached("SELECT entry FROM stat WHERE path = ?1")?.query_row(params![path], |row| row.get(0)).optional()
-        })
+        })?;
+        Ok(entry.and_then(|entry| decode(&[path.as_bytes()], &entry)))
     }
 
     pub(crate) fn add(&self, additions: &Additions<'_>) -> Result<(), StoreFault> {
-        let stats =
-            additions.stats.iter().map(|entry| Ok((entry.path.as_str(), encode(&entry.row)?))).collect::<Result<Vec<_>, StoreFault>>()?;
+        let stats = additions
+            .stats
+            .iter()
+            .map(|entry| Ok((entry.path.as_str(), encode_stat(&entry.path, &entry.row)?)))
+            .collect::<Result<Vec<_>, StoreFault>>()?;
         self.with("write records", |connection| {
             let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             insert(&transaction, additions, &stats)?;
@@ -281,6 +294,7 @@ impl Records {
 
     pub(crate) fn add_run(&self, value: &[u8], used: &[(RecordKind, Digest)], written_ms: i64) -> Result<i64, StoreFault> {
         let used = encode_references(&References { blobs: Vec::new(), records: used.to_vec() });
+        let used = [&run_checksum(value, &used, written_ms), &used[..]].concat();
         self.with("write a run record", |connection| {
             connection
                 .prepare_cached("INSERT INTO run (value, used, written) VALUES (?1, ?2, ?3)")?
@@ -289,27 +303,36 @@ impl Records {
         })
     }
 
+    /// The newest `limit` runs, without those that are damaged.
     pub(crate) fn runs(&self, limit: u32) -> Result<Vec<RunEntry>, StoreFault> {
-        self.with("read the run records", |connection| {
+        let runs: Vec<Option<RunEntry>> = self.with("read the run records", |connection| {
             connection
-                .prepare_cached("SELECT number, value FROM run ORDER BY number DESC LIMIT ?1")?
-                .query_map(params![limit], |row| Ok(RunEntry { number: row.get(0)?, value: row.get(1)? }))?
+                .prepare_cached("SELECT number, value, used, written FROM run ORDER BY number DESC LIMIT ?1")?
+                .query_map(params![limit], |row| {
+                    let (number, value): (_, Vec<u8>) = (row.get(0)?, row.get(1)?);
+                    let is_intact = used_of_run(&value, row.get_ref(2)?.as_blob()?, row.get(3)?).is_some();
+                    Ok(is_intact.then_some(RunEntry { number, value }))
+                })?
                 .collect()
-        })
+        })?;
+        Ok(runs.into_iter().flatten().collect())
     }
 
+    /// What all records need; nothing of those that are damaged.
     pub(crate) fn record_rows(&self) -> Result<BTreeMap<(RecordKind, Digest), RecordRow>, StoreFault> {
         self.with("list the records", |connection| {
-            let mut statement = connection.prepare("SELECT kind, key, length(value) + length(refers), refers, written FROM record")?;
+            let mut statement = connection.prepare("SELECT kind, key, value, refers, written FROM record")?;
             let rows = statement.query_map([], |row| {
-                let kind = RecordKind::of_number(row.get(0)?);
-                let key: Option<[u8; 32]> = row.get_ref(1)?.as_blob()?.try_into().ok();
-                let references = decode_references(row.get_ref(3)?.as_blob()?);
-                let row = RecordRow { references, bytes: row.get::<_, i64>(2)? as u64, written_ms: row.get(4)? };
-                Ok(kind.zip(key).map(|(kind, key)| ((kind, Digest::from_bytes(key)), row)))
+                let key = Digest::from_bytes(row.get(1)?);
+                let Some(kind) = RecordKind::of_number(row.get(0)?) else { return Ok(None) };
+                let record = KeptRecord { value: row.get(2)?, refers: row.get(3)? };
+                let bytes = (record.value.len() + record.refers.len()) as u64;
+                let references = record.references(kind, &key);
+                let is_damaged = references.is_none();
+                let row = RecordRow { references: references.unwrap_or_default(), is_damaged, bytes, written_ms: row.get(4)? };
+                Ok(Some(((kind, key), row)))
             })?;
-            let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
-            Ok(rows.into_iter().flatten().collect())
+            rows.filter_map(rusqlite::Result::transpose).collect()
         })
     }
 
@@ -318,20 +341,19 @@ impl Records {
             let mut statement =
                 connection.prepare("SELECT digest, length(bytes) FROM small_blob UNION ALL SELECT digest, length FROM packed_blob")?;
             let rows = statement.query_map([], |row| {
-                let digest: Option<[u8; 32]> = row.get_ref(0)?.as_blob()?.try_into().ok();
-                Ok((digest, BlobRow { bytes: row.get::<_, i64>(1)? as u64, is_file: false }))
+                Ok((Digest::from_bytes(row.get(0)?), BlobRow { bytes: row.get::<_, i64>(1)? as u64, is_file: false }))
             })?;
-            let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
-            Ok(rows.into_iter().filter_map(|(digest, row)| Some((Digest::from_bytes(digest?), row))).collect())
+            rows.collect()
         })
     }
 
     pub(crate) fn run_rows(&self) -> Result<Vec<RunRow>, StoreFault> {
         self.with("list the runs", |connection| {
-            let mut statement = connection.prepare("SELECT number, used, written FROM run ORDER BY number DESC")?;
+            let mut statement = connection.prepare("SELECT number, value, used, written FROM run ORDER BY number DESC")?;
             let rows = statement.query_map([], |row| {
-                let used = decode_references(row.get_ref(1)?.as_blob()?).records;
-                Ok(RunRow { number: row.get(0)?, used, written_ms: row.get(2)? })
+                let written_ms = row.get(3)?;
+                let used = used_of_run(row.get_ref(1)?.as_blob()?, row.get_ref(2)?.as_blob()?, written_ms);
+                Ok(RunRow { number: row.get(0)?, used, written_ms })
             })?;
             rows.collect()
         })
@@ -441,16 +463,10 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
                 .execute(params![row.digest.as_bytes(), pack.as_bytes(), row.offset as i64, row.length as i64])?;
         }
     }
-    for record in &additions.records {
+    for ((kind, key), record) in &additions.records {
         connection
             .prepare_cached("INSERT OR REPLACE INTO record (kind, key, value, refers, written) VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![
-                record.kind.number(),
-                record.key.as_bytes(),
-                record.value,
-                encode_references(record.references),
-                additions.written_ms
-            ])?;
+            .execute(params![kind.number(), key.as_bytes(), record.value, record.refers, additions.written_ms])?;
     }
     for (path, entry) in stats {
         connection.prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?.execute(params![path, entry])?;
@@ -591,33 +607,52 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-const VALUE_VERSION: u8 = 1;
+const VALUE_VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = 8;
 
-/// Version byte, the first 8 bytes of the payload's digest, payload (postcard).
-pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreFault> {
+/// Version byte, checksum, payload (postcard). The checksum covers the payload and `with`: the row's key and what else is
+/// kept in it.
+fn encode<T: Serialize>(with: &[&[u8]], value: &T) -> Result<Vec<u8>, StoreFault> {
     let payload = postcard::to_stdvec(value).map_err(|error| StoreFault::Encoding { what: "a record", message: error.to_string() })?;
     let mut bytes = Vec::with_capacity(1 + CHECKSUM_BYTES + payload.len());
     bytes.push(VALUE_VERSION);
-    bytes.extend_from_slice(&Digest::of(&payload).as_bytes()[..CHECKSUM_BYTES]);
+    bytes.extend_from_slice(&checksum(with, &payload));
     bytes.extend_from_slice(&payload);
     Ok(bytes)
 }
 
-/// Whether the bytes of a value are as they were written.
-pub(crate) fn is_intact(bytes: &[u8]) -> bool {
-    payload(bytes).is_some()
+fn encode_stat(path: &str, state: &FileState) -> Result<Vec<u8>, StoreFault> {
+    encode(&[path.as_bytes()], state)
 }
 
 /// The value, or `None` when the bytes are damaged or of another version.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    let (version, payload) = payload(bytes)?;
-    if version == VALUE_VERSION { postcard::from_bytes(payload).ok() } else { None }
+fn decode<T: DeserializeOwned>(with: &[&[u8]], bytes: &[u8]) -> Option<T> {
+    postcard::from_bytes(payload(with, bytes)?).ok()
 }
 
-/// Version and payload of undamaged bytes.
-fn payload(bytes: &[u8]) -> Option<(u8, &[u8])> {
+/// The payload of undamaged bytes.
+fn payload<'a>(with: &[&[u8]], bytes: &'a [u8]) -> Option<&'a [u8]> {
     let (version, rest) = bytes.split_first()?;
-    let (checksum, payload) = rest.split_at_checked(CHECKSUM_BYTES)?;
-    (checksum == &Digest::of(payload).as_bytes()[..CHECKSUM_BYTES]).then_some((*version, payload))
+    let (found, payload) = rest.split_at_checked(CHECKSUM_BYTES)?;
+    (*version == VALUE_VERSION && found == checksum(with, payload)).then_some(payload)
+}
+
+fn checksum(with: &[&[u8]], payload: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut all = KeyBuilder::new("row");
+    with.iter().chain([&payload]).for_each(|part| {
+        all.bytes(part);
+    });
+    let mut first = [0; CHECKSUM_BYTES];
+    first.copy_from_slice(&all.finish().as_bytes()[..CHECKSUM_BYTES]);
+    first
+}
+
+fn run_checksum(value: &[u8], used: &[u8], written_ms: i64) -> [u8; CHECKSUM_BYTES] {
+    checksum(&[value, &written_ms.to_le_bytes()], used)
+}
+
+/// What a run used, of the column `used`; `None` when the row is damaged.
+fn used_of_run(value: &[u8], used: &[u8], written_ms: i64) -> Option<Vec<(RecordKind, Digest)>> {
+    let (found, used) = used.split_at_checked(CHECKSUM_BYTES)?;
+    (found == run_checksum(value, used, written_ms)).then(|| decode_references(used).records)
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::entries::Entry;
 use crate::lease::{self, Lease};
-use crate::records::{self, Additions, NewRecord, PackedRow, Records, SmallBlob, lock};
+use crate::records::{Additions, KeptRecord, PackedRow, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry};
 use crate::{
     BlobMiss, CheckReport, Digest, FileStamp, FileState, GcPolicy, GcReport, KeyBuilder, KeyLock, RecordKind, References, RunEntry,
@@ -68,7 +68,7 @@ impl std::fmt::Display for StoreReport {
 #[derive(Clone, Default)]
 pub struct Batch {
     blobs: BTreeMap<Digest, Arc<[u8]>>,
-    records: BTreeMap<(RecordKind, Digest), (Vec<u8>, References)>,
+    records: BTreeMap<(RecordKind, Digest), KeptRecord>,
     bytes: usize,
 }
 
@@ -88,7 +88,7 @@ impl Batch {
 
     /// Adds a record, which needs `references`.
     pub fn record<T: Serialize>(&mut self, kind: RecordKind, key: Digest, value: &T, references: References) -> Result<(), StoreFault> {
-        self.records.insert((kind, key), (records::encode(value)?, references));
+        self.records.insert((kind, key), KeptRecord::of(kind, &key, value, &references)?);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl Batch {
 
     /// A record in this batch.
     pub fn find_record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
-        self.records.get(&(kind, *key)).and_then(|(bytes, _)| records::decode(bytes))
+        self.records.get(&(kind, *key))?.decode(kind, key)
     }
 
     /// Forgets a record; whether it was there.
@@ -175,12 +175,7 @@ impl Store {
         } else {
             additions.inline.extend(small);
         }
-        additions.records.extend(batch.records.iter().map(|((kind, key), (value, references))| NewRecord {
-            kind: *kind,
-            key: *key,
-            value,
-            references,
-        }));
+        additions.records.extend(batch.records.iter().map(|(id, record)| (*id, record)));
         let stats = std::mem::take(&mut *lock(&self.stats));
         additions.stats.extend(stats.into_iter().map(|(path, row)| StatEntry { path, row }));
         self.records.add(&additions)?;
@@ -206,17 +201,17 @@ impl Store {
     /// The record under `key`, `None` when there is none, it is damaged or it has another version.
     pub fn record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Result<Option<T>, StoreFault> {
         self.announce(&[(kind.number(), *key)])?;
-        let Some(bytes) = self.records.get(kind, key)? else { return Ok(None) };
-        let value = records::decode(&bytes);
+        let Some(record) = self.records.get(kind, key)? else { return Ok(None) };
+        let value = record.decode(kind, key);
         if value.is_none() {
             lock(&self.reports).push(StoreReport::Record { kind, key: *key });
         }
         Ok(value)
     }
 
-    /// What the record under `key` needs, `None` when there is no such record.
+    /// What the record under `key` needs, `None` when there is no such record or it is damaged.
     pub fn references(&self, kind: RecordKind, key: &Digest) -> Result<Option<References>, StoreFault> {
-        self.records.references(kind, key)
+        Ok(self.records.get(kind, key)?.and_then(|record| record.references(kind, key)))
     }
 
     /// Stores one record; the blobs it needs must be stored before.
@@ -357,7 +352,7 @@ impl Store {
         if let Some(row) = lock(&self.stats).get(path.as_str()) {
             return Ok(Some(*row));
         }
-        Ok(self.records.stat(path.as_str())?.and_then(|bytes| records::decode(&bytes)))
+        self.records.stat(path.as_str())
     }
 
     pub(crate) fn large_place(&self, digest: &Digest) -> Utf8PathBuf {

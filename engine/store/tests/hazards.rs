@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use store::{Batch, BlobMiss, Defect, Digest, RecordKind, References, Store};
+use store::{Batch, BlobMiss, Defect, Digest, GcPolicy, RecordKind, References, Store};
 
 const LARGE: usize = 100_000;
 
@@ -153,6 +153,45 @@ fn check_tells_of_a_blob_that_cannot_be_read_and_goes_on() {
         |defect: &Defect| matches!(defect, Defect::Unreadable { blob: found, reason } if *found == blob && reason.contains("directory"));
     assert!(defects.iter().any(unreadable) && defects.contains(&Defect::Blob(damaged)), "{defects:?}");
     assert_eq!(store.check(false).expect("checks").defects, []);
+}
+
+#[test]
+fn flipped_bits_beside_a_value_are_found() {
+    let place = Place::new();
+    let store = place.open();
+    build(&store, "one", b"one".to_vec());
+    let two = build(&store, "two", b"two".to_vec());
+    store.add_run(b"run", &[(RecordKind::Action, key("one"))]).expect("stored");
+    store.add_run(b"run", &[(RecordKind::Action, key("two"))]).expect("stored");
+    // In the digest of the blob that a record needs, and in that of the record that a run used.
+    let flip = |table: &str, column: &str, at: usize| {
+        let row: (i64, Vec<u8>) = place
+            .database()
+            .query_row(&format!("SELECT max(written), {column} FROM {table}"), [], |row| Ok((row.get(0)?, row.get(1)?)))
+            .expect("read");
+        let mut flipped = row.1.clone();
+        flipped[at] ^= 4;
+        let sql = format!("UPDATE {table} SET {column} = ?1 WHERE {column} = ?2");
+        assert_eq!(place.database().execute(&sql, rusqlite::params![flipped, row.1]).expect("written"), 1);
+    };
+    flip("record", "refers", 7);
+    flip("run", "used", 20);
+    assert_eq!(store.runs(10).expect("read").len(), 1);
+    let damaged = store.check(true).expect("checks").defects;
+    assert!(matches!(damaged[..], [Defect::Record(RecordKind::Action, _), Defect::Run(_)]), "{damaged:?}");
+    assert_eq!(store.check(false).expect("checks").defects, []);
+    assert_eq!(store.blob(&two), Ok(b"two".to_vec()), "a repair takes nothing that is sound");
+}
+
+#[test]
+fn damaged_record_is_evicted_and_takes_nothing_sound_with_it() {
+    let place = Place::new();
+    build(&place.open(), "one", b"one".to_vec());
+    place.database().execute("UPDATE record SET refers = zeroblob(length(refers))", []).expect("written");
+    let store = place.open();
+    assert_eq!(store.record::<Digest>(RecordKind::Action, &key("one")), Ok(None));
+    assert_eq!(store.references(RecordKind::Action, &key("one")), Ok(None));
+    assert_eq!(store.gc(&GcPolicy::default()).expect("collects").records, 1);
 }
 
 fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
