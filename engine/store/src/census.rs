@@ -57,9 +57,18 @@ impl Census {
         self.records.keys().filter(|id| !records.contains(*id)).copied().collect()
     }
 
-    /// The blobs that any record needs.
-    pub(crate) fn needed_blobs(&self) -> BTreeSet<Digest> {
-        self.records.values().flat_map(|record| &record.references.blobs).copied().collect()
+    /// These records and all that they refer to, as far as they are there.
+    pub(crate) fn reached_from(&self, records: impl IntoIterator<Item = (RecordKind, Digest)>) -> BTreeSet<(RecordKind, Digest)> {
+        let mut queue: Vec<_> = records.into_iter().collect();
+        let mut reached = BTreeSet::new();
+        while let Some(id) = queue.pop() {
+            if let Some(record) = self.records.get(&id)
+                && reached.insert(id)
+            {
+                queue.extend(&record.references.records);
+            }
+        }
+        reached
     }
 
     /// The blobs that records need.

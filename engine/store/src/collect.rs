@@ -60,30 +60,34 @@ struct Uses {
 
 pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, StoreFault> {
     let _one = key_lock::lock_file(&store.locks(), "gc")?;
+    let alone = key_lock::lock_file(&store.locks(), "sweep")?;
+    let leases = lease::read(&store.leases(), store.lease())?;
     let census = Census::take(store)?;
     let uses = uses(&census, policy);
     let mut victims = victims(&census, &uses, policy);
-    let announced = lease::read(&store.leases(), store.lease())?;
     let before = victims.len();
-    victims.retain(|(kind, key)| !announced.entries.contains(&(kind.number(), *key)));
+    let in_use = census.reached_from(leases.records());
+    victims.retain(|id| !in_use.contains(id));
+    let mut needed = census.blobs_of(&census.others(&victims));
+    needed.extend(leases.blobs());
+    let gone: Vec<Digest> = census.blobs.keys().filter(|digest| !needed.contains(*digest)).copied().collect();
     let mut report = GcReport {
         bytes_before: census.bytes(),
         in_use: before - victims.len(),
-        processes: announced.processes,
+        processes: leases.processes,
         working_set: census.bytes_of(&uses.newest_run),
         records: victims.len(),
+        blobs: gone.len(),
         runs: uses.old_runs.len(),
         ..GcReport::default()
     };
     if policy.dry_run {
-        let stay = census.others(&victims);
-        let needed = census.blobs_of(&stay);
-        report.bytes_after = census.bytes_of(&stay);
-        report.blobs = census.blobs.keys().filter(|digest| !needed.contains(*digest)).count();
+        report.bytes_after = census.bytes_of(&census.others(&victims));
         return Ok(report);
     }
     store.records().evict(&Eviction { records: &victims.iter().copied().collect::<Vec<_>>(), runs: &uses.old_runs })?;
-    report.blobs = sweep(store, &census, &victims)?;
+    sweep(store, &census, &gone)?;
+    drop(alone);
     store.records().forget_stats(|path| !Utf8Path::new(path).exists())?;
     store.records().shrink()?;
     report.bytes_after = Census::take(store)?.bytes();
@@ -99,15 +103,7 @@ fn uses(census: &Census, policy: &GcPolicy) -> Uses {
             uses.old_runs.push(run.number);
             continue;
         };
-        let mut queue = used.clone();
-        let mut reached = BTreeSet::new();
-        while let Some(id) = queue.pop() {
-            if let Some(record) = census.records.get(&id)
-                && reached.insert(id)
-            {
-                queue.extend(&record.references.records);
-            }
-        }
+        let reached = census.reached_from(used.iter().copied());
         reached.iter().for_each(|id| {
             uses.last.entry(*id).or_insert((run.written_ms, run.number));
         });
@@ -171,25 +167,13 @@ fn evict_to(census: &Census, uses: &Uses, max_bytes: u64, victims: &mut BTreeSet
     }
 }
 
-/// Deletes the blobs that no record needs any more; how many. While others build, a blob that no record ever named may be
-/// one whose record is still to come, and stays.
-fn sweep(store: &Store, before: &Census, victims: &BTreeSet<RecordId>) -> Result<usize, StoreFault> {
-    let _alone = key_lock::lock_file(&store.locks(), "sweep")?;
-    let leases = lease::read(&store.leases(), store.lease())?;
-    let census = Census::take(store)?;
-    let mut needed = census.needed_blobs();
-    needed.extend(leases.entries.iter().filter(|(family, _)| *family == 0).map(|(_, digest)| *digest));
-    // Announced between the first look at the leases and the deletion: the reader may have found the record.
-    let late = victims.iter().filter(|(kind, key)| leases.entries.contains(&(kind.number(), *key)));
-    late.for_each(|id| needed.extend(&before.records[id].references.blobs));
-    let known = before.needed_blobs();
-    let may_go = |digest: &Digest| !needed.contains(digest) && (leases.processes == 0 || known.contains(digest));
-    let gone: Vec<Digest> = census.blobs.keys().filter(|digest| may_go(digest)).copied().collect();
-    for pack in store.records().delete_blobs(&gone)? {
+/// Deletes blobs that nothing needs.
+fn sweep(store: &Store, census: &Census, gone: &[Digest]) -> Result<(), StoreFault> {
+    for pack in store.records().delete_blobs(gone)? {
         blob_file::discard(&store.pack_place(&pack));
     }
     for digest in gone.iter().filter(|digest| census.blobs[*digest].is_file) {
         blob_file::discard(&store.large_place(digest));
     }
-    Ok(gone.len())
+    Ok(())
 }

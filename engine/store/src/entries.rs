@@ -7,7 +7,7 @@ use crate::Digest;
 pub(crate) type Entry = (u8, Digest);
 
 /// Bytes of an entry.
-const BYTES: usize = 33;
+pub(crate) const BYTES: usize = 33;
 
 pub(crate) fn encode(entries: impl IntoIterator<Item = Entry>) -> Vec<u8> {
     let mut bytes = Vec::new();

@@ -1,25 +1,31 @@
 //! What a process that builds may still need: the records it looked up and the blobs it stored.
 //!
-//! A lease is a file in `leases`, locked as long as its process lives. A key is appended to it *before* its record is looked up, and a
-//! blob's digest before it is looked for or written. Eviction deletes records first, then reads the leases, then deletes
-//! blobs. So of a record that is evicted, either its reader was announced, and its blobs stay, or the reader finds no record
-//! any more: in both cases nobody holds a digest whose blob is gone. No clock takes part.
+//! A lease is a file in `leases`, locked as long as its process lives, to which keys and digests are only added. A process
+//! looks a record up and announces it with what it needs while it *shares* the lock `sweep`; it announces what it stores and
+//! stores it while it shares that lock. Eviction holds the lock *alone* from reading the leases to its last deletion. So
+//! whatever a living process has found or stored was announced before any later eviction reads the leases, and stays
+//! as long as the process lives; what was evicted before was not found. No clock takes part.
+//!
+//! An entry is written at the end of the whole entries before it: one that was cut short by a full disk is no entry to a
+//! reader and is overwritten by the next. What cannot be announced is not looked up.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
+use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::StoreFault;
 use crate::entries::{self, Entry};
 use crate::records::lock;
+use crate::{Digest, RecordKind, StoreFault};
 
 /// A locked file of entries.
 pub(crate) struct Lease {
     path: Utf8PathBuf,
-    file: Mutex<File>,
+    file: File,
+    announced: Mutex<HashSet<Entry>>,
 }
 
 impl Lease {
@@ -37,14 +43,23 @@ impl Lease {
             file.lock().map_err(|error| fault(&error))?;
             // Someone who found the new file unlocked may have taken it for one that was left behind.
             if path.exists() {
-                return Ok(Lease { path, file: Mutex::new(file) });
+                return Ok(Lease { path, file, announced: Mutex::default() });
             }
         }
     }
 
-    pub(crate) fn announce(&self, entries: &[Entry]) -> Result<(), StoreFault> {
-        let bytes = entries::encode(entries.iter().copied());
-        lock(&self.file).write_all(&bytes).map_err(|error| StoreFault::file("write", &self.path, &error))
+    /// Adds those of `entries` that are not there yet. The caller shares the lock `sweep`.
+    pub(crate) fn announce(&self, entries: impl IntoIterator<Item = Entry>) -> Result<(), StoreFault> {
+        let mut announced = lock(&self.announced);
+        let new: BTreeSet<Entry> = entries.into_iter().filter(|entry| !announced.contains(entry)).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let end = (announced.len() * entries::BYTES) as u64;
+        let bytes = entries::encode(new.iter().copied());
+        self.file.write_all_at(&bytes, end).map_err(|error| StoreFault::file("write", &self.path, &error))?;
+        announced.extend(new);
+        Ok(())
     }
 }
 
@@ -59,6 +74,16 @@ impl Drop for Lease {
 pub(crate) struct Leases {
     pub(crate) entries: BTreeSet<Entry>,
     pub(crate) processes: usize,
+}
+
+impl Leases {
+    pub(crate) fn records(&self) -> impl Iterator<Item = (RecordKind, Digest)> {
+        self.entries.iter().filter_map(|(family, key)| Some((RecordKind::of_number(*family)?, *key)))
+    }
+
+    pub(crate) fn blobs(&self) -> impl Iterator<Item = Digest> {
+        self.entries.iter().filter(|(family, _)| *family == 0).map(|(_, digest)| *digest)
+    }
 }
 
 /// Reads the leases of `directory` but that of this process; those left behind by killed processes are removed.

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::census::{BlobRow, RecordRow, RunRow};
+use crate::entries::Entry;
 use crate::stat_cache::StatEntry;
 use crate::{Digest, FileState, KeyBuilder, StoreFault, entries, key_lock};
 
@@ -105,6 +106,11 @@ impl KeptRecord {
     /// The value, or `None` when the record is damaged or of another version.
     pub(crate) fn decode<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
         decode(&[&[kind.number()], key.as_bytes(), &self.refers], &self.value)
+    }
+
+    /// The record and what it needs, as a lease names them.
+    pub(crate) fn entries(&self, kind: RecordKind, key: &Digest) -> impl Iterator<Item = Entry> {
+        std::iter::once((kind.number(), *key)).chain(entries::decode(&self.refers))
     }
 
     /// What it needs, or `None` when the record is damaged.

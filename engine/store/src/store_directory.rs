@@ -165,9 +165,9 @@ impl Store {
         if batch.blobs.is_empty() && batch.records.is_empty() && lock(&self.stats).is_empty() {
             return Ok(());
         }
-        // While it is held, nothing is evicted; and of what is announced, nothing is evicted afterwards.
-        let _shared = key_lock::share_file(&self.locks(), "sweep")?;
-        self.announce(&batch.blobs.keys().map(|digest| (0, *digest)).collect::<Vec<_>>())?;
+        let blobs = batch.blobs.keys().map(|digest| (0, *digest));
+        let records = batch.records.keys().map(|(kind, key)| (kind.number(), *key));
+        let _shared = self.announce_while_shared(|| Ok(((), blobs.chain(records).collect())))?.1;
         let mut additions = Additions { written_ms: stat_cache::now_ms(), ..Additions::default() };
         let small = self.write_large(batch)?;
         if small.len() >= PACK_BLOBS {
@@ -200,8 +200,12 @@ impl Store {
 
     /// The record under `key`, `None` when there is none, it is damaged or it has another version.
     pub fn record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Result<Option<T>, StoreFault> {
-        self.announce(&[(kind.number(), *key)])?;
-        let Some(record) = self.records.get(kind, key)? else { return Ok(None) };
+        let (record, _) = self.announce_while_shared(|| {
+            let record = self.records.get(kind, key)?;
+            let entries = record.iter().flat_map(|record| record.entries(kind, key)).collect();
+            Ok((record, entries))
+        })?;
+        let Some(record) = record else { return Ok(None) };
         let value = record.decode(kind, key);
         if value.is_none() {
             lock(&self.reports).push(StoreReport::Record { kind, key: *key });
@@ -301,19 +305,23 @@ impl Store {
         Ok(())
     }
 
-    /// Announces what is looked up or stored; see [`crate::lease`].
-    fn announce(&self, entries: &[Entry]) -> Result<(), StoreFault> {
-        if entries.is_empty() {
-            return Ok(());
+    /// Does `work` and announces the entries it gives, all while nothing is evicted; see [`crate::lease`]. Nothing is evicted
+    /// as long as the lock is kept, too.
+    fn announce_while_shared<T>(&self, work: impl FnOnce() -> Result<(T, Vec<Entry>), StoreFault>) -> Result<(T, KeyLock), StoreFault> {
+        let shared = key_lock::share_file(&self.locks(), "sweep")?;
+        let (value, entries) = work()?;
+        if !entries.is_empty() {
+            self.own_lease()?.announce(entries)?;
         }
-        let lease = match self.lease.get() {
-            Some(lease) => lease,
-            None => {
-                let lease = Lease::take(&self.leases())?;
-                self.lease.get_or_init(|| lease)
-            }
-        };
-        lease.announce(entries)
+        Ok((value, shared))
+    }
+
+    fn own_lease(&self) -> Result<&Lease, StoreFault> {
+        if let Some(lease) = self.lease.get() {
+            return Ok(lease);
+        }
+        let lease = Lease::take(&self.leases())?;
+        Ok(self.lease.get_or_init(|| lease))
     }
 
     pub(crate) fn records(&self) -> &Records {

@@ -194,6 +194,67 @@ fn damaged_record_is_evicted_and_takes_nothing_sound_with_it() {
     assert_eq!(store.gc(&GcPolicy::default()).expect("collects").records, 1);
 }
 
+const EVERYTHING: GcPolicy = GcPolicy { max_bytes: Some(0), older_than: None, keep_runs: None, dry_run: false };
+
+#[test]
+fn what_a_build_looked_up_survives_any_number_of_collections() {
+    let place = Place::new();
+    let blobs = [build(&place.open(), "one", body("one")), build(&place.open(), "two", b"two".to_vec())];
+    let other = place.open();
+    // Another record needs the same blob; a target is made of both stages.
+    other.put_record(RecordKind::Inputs, key("one"), &1_u32, References::blobs([blobs[0]])).expect("stored");
+    let stages = References { blobs: Vec::new(), records: vec![(RecordKind::Action, key("one")), (RecordKind::Action, key("two"))] };
+    other.put_record(RecordKind::Target, key("both"), &1_u32, stages).expect("stored");
+    drop(other);
+    let builder = place.open();
+    builder.record::<u32>(RecordKind::Target, &key("both")).expect("read").expect("recorded");
+    for round in 0..4 {
+        let report = place.open().gc(&EVERYTHING).expect("collects");
+        assert_eq!((report.records, report.blobs, report.in_use), (usize::from(round == 0), 0, 3), "{report:?}");
+        // What is found later, through what was found first, is there too; and what a record promises stays when it is lost.
+        if round == 1 {
+            let found = |name| builder.record::<Digest>(RecordKind::Action, &key(name)).expect("read");
+            assert_eq!([found("one"), found("two")], blobs.map(Some));
+        }
+    }
+    place.open().remove_record(RecordKind::Action, &key("one")).expect("removed");
+    place.open().gc(&EVERYTHING).expect("collects");
+    assert_eq!((builder.blob(&blobs[0]), builder.blob(&blobs[1])), (Ok(body("one")), Ok(b"two".to_vec())));
+    drop(builder);
+    let report = place.open().gc(&EVERYTHING).expect("collects");
+    assert_eq!((report.records, report.blobs, report.processes), (2, 2, 0), "{report:?}");
+}
+
+#[test]
+fn child_whose_lease_is_cut_short() {
+    let Some(root) = root_of_child() else { return };
+    let builder = Store::open(&root).expect("opens");
+    // The lease file meets the limit in the middle of an entry.
+    let found = |number: u32| builder.record::<u32>(RecordKind::Action, &key(&number.to_string()));
+    let failed = (0..3000).find_map(|number| found(number).err()).expect("the limit was met");
+    assert!(failed.may_pass(), "{failed}");
+    let raised = Command::new("prlimit").args(["--fsize=unlimited:unlimited", "--pid", &std::process::id().to_string()]).status();
+    assert!(raised.expect("runs").success());
+    let one: Digest = builder.record(RecordKind::Action, &key("one")).expect("read").expect("recorded");
+    Store::open(&root).expect("opens").gc(&EVERYTHING).expect("collects");
+    assert_eq!(builder.blob(&one), Ok(body("one")));
+}
+
+#[test]
+fn lease_protects_after_a_write_to_it_was_cut_short() {
+    let place = Place::new();
+    let store = place.open();
+    build(&store, "one", body("one"));
+    let mut batch = Batch::default();
+    for number in 0..3000_u32 {
+        batch.record(RecordKind::Action, key(&number.to_string()), &number, References::none()).expect("encodes");
+    }
+    store.commit(&batch).expect("stored");
+    drop(store);
+    // 64 blocks of 1,024 bytes are no multiple of an entry.
+    in_child("trap '' XFSZ; ulimit -S -f 64", "child_whose_lease_is_cut_short", &place.root);
+}
+
 fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let entries = directory.read_dir_utf8().into_iter().flatten().map(|entry| entry.expect("an entry"));
     entries.flat_map(|entry| if entry.path().is_dir() { files_below(entry.path()) } else { vec![entry.path().to_owned()] }).collect()
