@@ -39,12 +39,15 @@ pub(crate) struct Census {
 }
 
 impl Census {
+    /// Records first: the blobs that they need were stored before them.
     pub(crate) fn take(store: &Store) -> Result<Census, StoreFault> {
+        let runs = store.records().run_rows()?;
+        let records = store.records().record_rows()?;
         let mut blobs = store.records().blob_rows()?;
         for (digest, bytes) in large_blobs(store) {
             blobs.insert(digest, BlobRow { bytes, is_file: true });
         }
-        Ok(Census { records: store.records().record_rows()?, blobs, runs: store.records().run_rows()? })
+        Ok(Census { records, blobs, runs })
     }
 
     /// Bytes of all records and blobs.

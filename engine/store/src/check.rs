@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 
 use crate::census::{Census, digest_of_place, files_in};
 use crate::records::Eviction;
-use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file};
+use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file, key_lock};
 
 /// How many of a sort there are, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +75,15 @@ pub enum Defect {
     Stray(Utf8PathBuf),
 }
 
+impl Defect {
+    fn of_miss(miss: BlobMiss) -> Defect {
+        match miss {
+            BlobMiss::Unreadable { digest, fault } => Defect::Unreadable { blob: digest, reason: fault.to_string() },
+            BlobMiss::Absent { digest } | BlobMiss::Corrupt { digest, .. } => Defect::Blob(digest),
+        }
+    }
+}
+
 impl fmt::Display for Defect {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -120,53 +129,63 @@ pub(crate) fn statistics(store: &Store) -> Result<Statistics, StoreFault> {
     Ok(statistics)
 }
 
+/// Eviction waits for a check, and builds go on beside it. What looks wrong is looked at again while nobody writes, so that
+/// it is not just being written, and with `repair` forgotten then.
 pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFault> {
+    let _no_eviction = key_lock::lock_file(&store.locks(), "gc")?;
     let census = Census::take(store)?;
     let mut report = CheckReport { records: census.records.len(), blobs: census.blobs.len(), defects: Vec::new() };
-    let mut unusable: BTreeSet<Digest> = BTreeSet::new();
-    for digest in census.blobs.keys() {
-        if let Err(miss) = store.peek(digest) {
-            unusable.insert(*digest);
-            report.defects.push(match miss {
-                BlobMiss::Unreadable { fault, .. } => Defect::Unreadable { blob: *digest, reason: fault.to_string() },
-                BlobMiss::Absent { .. } | BlobMiss::Corrupt { .. } => Defect::Blob(*digest),
-            });
-        }
+    let suspects: BTreeSet<Digest> = census.blobs.keys().filter(|digest| store.peek(digest).is_err()).copied().collect();
+    if defects(store, &census, &suspects).is_empty() {
+        return Ok(report);
     }
-    for ((kind, key), record) in &census.records {
-        if record.is_damaged {
-            report.defects.push(Defect::Record(*kind, *key));
-        }
-        for blob in &record.references.blobs {
-            if !census.blobs.contains_key(blob) || unusable.contains(blob) {
-                report.defects.push(Defect::MissingBlob { kind: *kind, key: *key, blob: *blob });
-            }
-        }
-    }
-    report.defects.extend(census.runs.iter().filter(|run| run.used.is_none()).map(|run| Defect::Run(run.number)));
-    report.defects.extend(strays(store));
-    report.defects.sort();
+    let _no_writers = key_lock::lock_file(&store.locks(), "sweep")?;
+    report.defects = defects(store, &Census::take(store)?, &suspects);
     if repair {
-        mend(store, &report.defects)?;
+        report.defects.iter().try_for_each(|defect| mend(store, defect))?;
     }
     Ok(report)
 }
 
-/// Files among the blobs that are none.
-fn strays(store: &Store) -> Vec<Defect> {
-    let files = ["cas", "packs"].iter().flat_map(|name| files_in(&store.root().join(name)));
-    files.filter(|path| digest_of_place(path).is_none()).map(Defect::Stray).collect()
+/// What is wrong, in order, when only `suspects` among the blobs may be.
+fn defects(store: &Store, census: &Census, suspects: &BTreeSet<Digest>) -> Vec<Defect> {
+    let unusable: BTreeMap<Digest, Defect> = suspects
+        .iter()
+        .filter(|digest| census.blobs.contains_key(*digest))
+        .filter_map(|digest| Some((*digest, Defect::of_miss(store.peek(digest).err()?))))
+        .collect();
+    let mut defects: Vec<Defect> = unusable.values().cloned().collect();
+    for ((kind, key), record) in &census.records {
+        if record.is_damaged {
+            defects.push(Defect::Record(*kind, *key));
+        }
+        let is_missing = |blob: &&Digest| !census.blobs.contains_key(*blob) || unusable.contains_key(*blob);
+        let missing = record.references.blobs.iter().filter(is_missing);
+        defects.extend(missing.map(|blob| Defect::MissingBlob { kind: *kind, key: *key, blob: *blob }));
+    }
+    defects.extend(census.runs.iter().filter(|run| run.used.is_none()).map(|run| Defect::Run(run.number)));
+    defects.extend(strays(store).into_iter().map(Defect::Stray));
+    defects.sort();
+    defects
 }
 
-/// Forgets what is damaged or useless, so that it is made again.
-fn mend(store: &Store, defects: &[Defect]) -> Result<(), StoreFault> {
-    for defect in defects {
-        match defect {
-            Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key)?,
-            Defect::Run(number) => store.records().evict(&Eviction { records: &[], runs: &[*number] })?,
-            Defect::Blob(digest) | Defect::Unreadable { blob: digest, .. } => store.forget_blob(digest)?,
-            Defect::Stray(path) => blob_file::discard(path),
+/// Files among the blobs that are none. While somebody writes, they may become some.
+fn strays(store: &Store) -> Vec<Utf8PathBuf> {
+    let files = ["cas", "packs"].iter().flat_map(|name| files_in(&store.root().join(name)));
+    files.filter(|path| digest_of_place(path).is_none()).collect()
+}
+
+/// Forgets what is damaged or useless, so that it is made again. What cannot be read at the moment may be sound, and stays.
+fn mend(store: &Store, defect: &Defect) -> Result<(), StoreFault> {
+    let may_be_sound = |digest: &Digest| matches!(store.peek(digest), Err(BlobMiss::Unreadable { fault, .. }) if fault.may_pass());
+    match defect {
+        Defect::MissingBlob { blob, .. } | Defect::Blob(blob) | Defect::Unreadable { blob, .. } if may_be_sound(blob) => Ok(()),
+        Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key),
+        Defect::Run(number) => store.records().evict(&Eviction { records: &[], runs: &[*number] }),
+        Defect::Blob(digest) | Defect::Unreadable { blob: digest, .. } => store.forget_blob(digest),
+        Defect::Stray(path) => {
+            blob_file::discard(path);
+            Ok(())
         }
     }
-    Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use store::{Batch, BlobMiss, Defect, Digest, GcPolicy, RecordKind, References, Store};
@@ -253,6 +254,42 @@ fn lease_protects_after_a_write_to_it_was_cut_short() {
     drop(store);
     // 64 blocks of 1,024 bytes are no multiple of an entry.
     in_child("trap '' XFSZ; ulimit -S -f 64", "child_whose_lease_is_cut_short", &place.root);
+}
+
+#[test]
+fn checks_and_repairs_beside_builds_find_nothing_wrong_and_do_no_harm() {
+    let place = Place::new();
+    drop(place.open());
+    let is_over = AtomicBool::new(false);
+    let (checks, collections) = std::thread::scope(|scope| {
+        let checks = scope.spawn(|| {
+            let checker = place.open();
+            let mut checks = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(checker.check(checks % 2 == 0).expect("checks").defects, []);
+                checks += 1;
+            }
+            checks
+        });
+        let collections = scope.spawn(|| {
+            let mut collections = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                place.open().gc(&EVERYTHING).expect("collects");
+                collections += 1;
+            }
+            collections
+        });
+        let store = place.open();
+        for number in 0..100_u32 {
+            let name = number.to_string();
+            build(&store, &name, number.to_le_bytes().to_vec());
+            let large = build(&store, &name, body(&name));
+            assert_eq!(store.blob(&large), Ok(body(&name)));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        (checks.join().expect("no panic"), collections.join().expect("no panic"))
+    });
+    assert!(checks > 0 && collections > 0, "{checks} checks, {collections} collections");
 }
 
 fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
