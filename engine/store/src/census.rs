@@ -50,16 +50,6 @@ impl Census {
         Ok(Census { records, blobs, runs })
     }
 
-    /// Bytes of all records and blobs.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.records.values().map(|record| record.bytes).sum::<u64>() + self.blobs.values().map(|blob| blob.bytes).sum::<u64>()
-    }
-
-    /// The records without these.
-    pub(crate) fn others(&self, records: &BTreeSet<(RecordKind, Digest)>) -> BTreeSet<(RecordKind, Digest)> {
-        self.records.keys().filter(|id| !records.contains(*id)).copied().collect()
-    }
-
     /// These records and all that they refer to, as far as they are there.
     pub(crate) fn reached_from(&self, records: impl IntoIterator<Item = (RecordKind, Digest)>) -> BTreeSet<(RecordKind, Digest)> {
         let mut queue: Vec<_> = records.into_iter().collect();
@@ -74,16 +64,12 @@ impl Census {
         reached
     }
 
-    /// The blobs that records need.
-    pub(crate) fn blobs_of(&self, records: &BTreeSet<(RecordKind, Digest)>) -> BTreeSet<Digest> {
-        records.iter().filter_map(|id| self.records.get(id)).flat_map(|record| &record.references.blobs).copied().collect()
-    }
-
     /// Bytes of records and of the blobs they need.
     pub(crate) fn bytes_of(&self, records: &BTreeSet<(RecordKind, Digest)>) -> u64 {
         let own: u64 = records.iter().filter_map(|id| self.records.get(id)).map(|record| record.bytes).sum();
-        let blobs = self.blobs_of(records);
-        own + blobs.iter().filter_map(|digest| self.blobs.get(digest)).map(|blob| blob.bytes).sum::<u64>()
+        let blobs: BTreeSet<&Digest> =
+            records.iter().filter_map(|id| self.records.get(id)).flat_map(|record| &record.references.blobs).collect();
+        own + blobs.into_iter().filter_map(|digest| self.blobs.get(digest)).map(|blob| blob.bytes).sum::<u64>()
     }
 }
 

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 
 use crate::census::{Census, digest_of_place, files_in};
 use crate::records::Eviction;
-use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file, key_lock};
+use crate::{BlobMiss, Digest, RecordKind, Store, StoreFault, blob_file, collect, key_lock};
 
 /// How many of a sort there are, and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,10 +122,8 @@ pub(crate) fn statistics(store: &Store) -> Result<Statistics, StoreFault> {
     for pack in files_in(&store.root().join("packs")) {
         statistics.packs.add(pack.metadata().map_or(0, |metadata| metadata.len()));
     }
-    for name in ["records.sqlite", "records.sqlite-wal"] {
-        statistics.database_bytes += store.root().join(name).metadata().map_or(0, |metadata| metadata.len());
-    }
-    statistics.disk_bytes = statistics.database_bytes + statistics.packs.bytes + statistics.large_blobs.bytes;
+    statistics.database_bytes = collect::database_bytes(store);
+    statistics.disk_bytes = collect::disk_bytes(store);
     Ok(statistics)
 }
 
@@ -170,7 +168,7 @@ fn defects(store: &Store, census: &Census, suspects: &BTreeSet<Digest>) -> Vec<D
 }
 
 /// Files among the blobs that are none. While somebody writes, they may become some.
-fn strays(store: &Store) -> Vec<Utf8PathBuf> {
+pub(crate) fn strays(store: &Store) -> Vec<Utf8PathBuf> {
     let files = ["cas", "packs"].iter().flat_map(|name| files_in(&store.root().join(name)));
     files.filter(|path| digest_of_place(path).is_none()).collect()
 }

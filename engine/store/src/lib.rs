@@ -24,6 +24,7 @@ mod entries;
 mod fault;
 mod key_lock;
 mod lease;
+mod pack;
 mod records;
 mod stat_cache;
 mod store_directory;

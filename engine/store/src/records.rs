@@ -3,7 +3,7 @@
 //! Every value carries a version byte and a checksum of all that is kept with it, so that a damaged or foreign row is a miss. A damaged database
 //! file is set aside and replaced by an empty one: records can all be made again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -379,25 +379,43 @@ impl Records {
         })
     }
 
-    /// Forgets small blobs; the packs of which nothing is left.
-    pub(crate) fn delete_blobs(&self, digests: &[Digest]) -> Result<Vec<Digest>, StoreFault> {
+    pub(crate) fn delete_blobs(&self, digests: &[Digest]) -> Result<(), StoreFault> {
         self.with("delete small blobs", |connection| {
             let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            let mut packs = BTreeSet::new();
-            for digest in digests {
-                let pack: Option<[u8; 32]> = transaction
-                    .prepare_cached("SELECT pack FROM packed_blob WHERE digest = ?1")?
-                    .query_row(params![digest.as_bytes()], |row| row.get(0))
-                    .optional()?;
-                packs.extend(pack.map(Digest::from_bytes));
-                delete_small_blob(&transaction, digest)?;
-            }
-            let used: BTreeSet<[u8; 32]> = transaction
-                .prepare("SELECT DISTINCT pack FROM packed_blob")?
-                .query_map([], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            transaction.commit()?;
-            Ok(packs.into_iter().filter(|pack| !used.contains(pack.as_bytes())).collect())
+            digests.iter().try_for_each(|digest| delete_small_blob(&transaction, digest))?;
+            transaction.commit()
+        })
+    }
+
+    /// The packs, and the bytes of what is listed in each.
+    pub(crate) fn packs(&self) -> Result<BTreeMap<Digest, u64>, StoreFault> {
+        self.with("list the packs", |connection| {
+            let mut statement = connection.prepare("SELECT pack, sum(length) FROM packed_blob GROUP BY pack")?;
+            let rows = statement.query_map([], |row| Ok((Digest::from_bytes(row.get(0)?), row.get::<_, i64>(1)? as u64)))?;
+            rows.collect()
+        })
+    }
+
+    /// What is listed in a pack.
+    pub(crate) fn rows_of_pack(&self, pack: &Digest) -> Result<Vec<PackedRow>, StoreFault> {
+        self.with("list a pack", |connection| {
+            let mut statement = connection.prepare("SELECT digest, offset, length FROM packed_blob WHERE pack = ?1 ORDER BY digest")?;
+            let rows = statement.query_map(params![pack.as_bytes()], |row| {
+                let (offset, length) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as usize);
+                Ok(PackedRow { digest: Digest::from_bytes(row.get(0)?), offset, length })
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Lists another pack in place of `old`.
+    pub(crate) fn replace_pack(&self, old: &Digest, new: (Digest, Vec<PackedRow>)) -> Result<(), StoreFault> {
+        let additions = Additions { packed: vec![new], ..Additions::default() };
+        self.with("list a pack", |connection| {
+            let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            transaction.execute("DELETE FROM packed_blob WHERE pack = ?1", params![old.as_bytes()])?;
+            insert(&transaction, &additions, &[])?;
+            transaction.commit()
         })
     }
 
@@ -420,19 +438,29 @@ impl Records {
         })
     }
 
-    /// Gives the file's unused pages back, when nobody else uses the database at the moment.
-    pub(crate) fn shrink(&self) -> Result<(), StoreFault> {
-        self.with("shrink the records", |connection| {
-            let is_busy =
-                |error: &rusqlite::Error| matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked));
-            connection.busy_timeout(Duration::from_millis(200))?;
-            let shrunk = connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);");
-            connection.busy_timeout(BUSY)?;
-            match shrunk {
-                Err(error) if !is_busy(&error) => Err(error),
-                _ => Ok(()),
-            }
+    /// Bytes of the pages that are in use.
+    pub(crate) fn used_bytes(&self) -> Result<u64, StoreFault> {
+        self.with("count the pages", |connection| {
+            let [pages, unused, size] = page_counts(connection)?;
+            Ok((pages - unused) * size)
         })
+    }
+
+    /// Gives the file's unused pages back when they are many or `is_needed`. It writes all others anew, so it fails on a full
+    /// disk and beside readers; then the next eviction does it.
+    pub(crate) fn shrink(&self, is_needed: bool) {
+        const PATIENCE: Duration = Duration::from_millis(200);
+        let connection = lock(&self.connection);
+        let shrunk = connection.busy_timeout(PATIENCE).and_then(|()| {
+            let [pages, unused, _] = page_counts(&connection)?;
+            if unused > pages / 4 || (is_needed && unused > 0) {
+                connection.execute_batch("VACUUM")?;
+            }
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        });
+        if let Err(error) = shrunk.and(connection.busy_timeout(BUSY)) {
+            tracing::debug!(%error, "the records keep their unused pages");
+        }
     }
 
     /// Runs `operation`; when it finds the database damaged, replaces the database and runs it once more.
@@ -454,6 +482,12 @@ impl Records {
         *connection = create(&self.path).map_err(|refusal| refusal.into_fault("create the records", &self.path))?;
         Ok(())
     }
+}
+
+/// Pages, unused pages, and bytes of a page.
+fn page_counts(connection: &Connection) -> rusqlite::Result<[u64; 3]> {
+    let count = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map(|count| count as u64);
+    Ok([count("page_count")?, count("freelist_count")?, count("page_size")?])
 }
 
 fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Vec<u8>)]) -> rusqlite::Result<()> {

@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 
 use crate::entries::Entry;
 use crate::lease::{self, Lease};
-use crate::records::{Additions, KeptRecord, PackedRow, Records, SmallBlob, lock};
+use crate::records::{Additions, KeptRecord, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry};
 use crate::{
-    BlobMiss, CheckReport, Digest, FileStamp, FileState, GcPolicy, GcReport, KeyBuilder, KeyLock, RecordKind, References, RunEntry,
-    SourceRead, Statistics, StoreFault, blob_file, check, collect, key_lock,
+    BlobMiss, CheckReport, Digest, FileStamp, FileState, GcPolicy, GcReport, KeyLock, RecordKind, References, RunEntry, SourceRead,
+    Statistics, StoreFault, blob_file, check, collect, key_lock, pack,
 };
 
 /// The text of the version file. A change of the directory's format changes it.
@@ -171,7 +171,7 @@ impl Store {
         let mut additions = Additions { written_ms: stat_cache::now_ms(), ..Additions::default() };
         let small = self.write_large(batch)?;
         if small.len() >= PACK_BLOBS {
-            additions.packed.push(self.write_pack(&small)?);
+            additions.packed.push(pack::write(self, &small)?);
         } else {
             additions.inline.extend(small);
         }
@@ -391,22 +391,6 @@ impl Store {
         Ok(small)
     }
 
-    /// A pack is named by the digests in it, so that two processes with the same blobs write the same file.
-    fn write_pack(&self, blobs: &[(Digest, &[u8])]) -> Result<(Digest, Vec<PackedRow>), StoreFault> {
-        let mut name = KeyBuilder::new("pack");
-        let mut rows = Vec::with_capacity(blobs.len());
-        let mut offset = 0;
-        for (digest, bytes) in blobs {
-            name.digest(digest);
-            rows.push(PackedRow { digest: *digest, offset, length: bytes.len() });
-            offset += bytes.len() as u64;
-        }
-        let pack = name.finish();
-        let chunks: Vec<&[u8]> = blobs.iter().map(|(_, bytes)| *bytes).collect();
-        blob_file::write_whole(&self.pack_place(&pack), &[&chunks.concat()])?;
-        Ok((pack, rows))
-    }
-
     fn find_blob(&self, digest: &Digest) -> Result<Vec<u8>, BlobMiss> {
         let stored = self.stored(digest).inspect_err(|miss| {
             if matches!(miss, BlobMiss::Unreadable { fault, .. } if !fault.may_pass()) {
@@ -434,11 +418,21 @@ impl Store {
 
     /// The bytes that are stored for a digest, whatever they are.
     fn stored(&self, digest: &Digest) -> Result<Stored, BlobMiss> {
-        let found = self.records.small_blob(digest).and_then(|small| match small {
+        let found = self.find_stored(digest).map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?;
+        found.ok_or(BlobMiss::Absent { digest: *digest })
+    }
+
+    fn find_stored(&self, digest: &Digest) -> Result<Option<Stored>, StoreFault> {
+        match self.records.small_blob(digest)? {
             Some(SmallBlob::Inline(bytes)) => Ok(Some(Stored { bytes, home: Home::Database, place: "the database".to_owned() })),
             Some(SmallBlob::Packed { pack, offset, length }) => {
                 let place = self.pack_place(&pack);
                 let bytes = blob_file::read_range(&place, offset, length)?;
+                let is_there = |now: Option<SmallBlob>| matches!(now, Some(SmallBlob::Packed { pack: now, .. }) if now == pack);
+                if bytes.len() < length && !is_there(self.records.small_blob(digest)?) {
+                    // The pack was written anew meanwhile.
+                    return self.find_stored(digest);
+                }
                 Ok(Some(Stored { bytes, home: Home::Pack(pack), place: place.into_string() }))
             }
             None => {
@@ -446,8 +440,7 @@ impl Store {
                 let bytes = blob_file::read_whole(&place)?;
                 Ok(bytes.map(|bytes| Stored { bytes, home: Home::File, place: place.into_string() }))
             }
-        });
-        found.map_err(|fault| BlobMiss::Unreadable { digest: *digest, fault })?.ok_or(BlobMiss::Absent { digest: *digest })
+        }
     }
 }
 
@@ -482,6 +475,7 @@ fn check_version(root: &Utf8Path) -> Result<(), StoreFault> {
         return Ok(());
     }
     if VERSION.as_bytes().starts_with(&found) {
+        let _no_eviction = key_lock::share_file(&root.join("locks"), "sweep")?;
         return blob_file::write_whole(&path, &[VERSION.as_bytes()]);
     }
     Err(StoreFault::Version {

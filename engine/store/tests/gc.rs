@@ -54,14 +54,15 @@ fn least_recently_used_goes_first_and_sizes_are_told() {
     });
     // `one` is used again.
     store.add_run(b"again", &[(RecordKind::Target, key("one"))]).expect("stored");
-    let dry = GcPolicy { max_bytes: Some(250_000), dry_run: true, ..GcPolicy::default() };
+    let dry = GcPolicy { max_bytes: Some(300_000), dry_run: true, ..GcPolicy::default() };
     let told = store.gc(&dry).expect("collects");
     assert!(["one", "two", "three"].iter().all(|name| has(&store, name)));
     drop(store);
     let store = place.open();
     let report = store.gc(&GcPolicy { dry_run: false, ..dry }).expect("collects");
-    assert_eq!((report.records, report.blobs, report.bytes_after), (told.records, told.blobs, told.bytes_after));
-    assert!(report.bytes_before > 300_000 && report.bytes_after < 250_000, "{report:?}");
+    assert_eq!((report.records, report.blobs, report.bytes_before > 300_000), (told.records, told.blobs, true));
+    assert!(report.bytes_after.abs_diff(told.bytes_after) < 20_000 && report.bytes_after < 300_000, "{report:?}, told {told:?}");
+    assert_eq!(report.bytes_after, store.statistics().expect("counts").disk_bytes);
     assert!((100_000..110_000).contains(&report.working_set), "{report:?}");
     assert_eq!([has(&store, "one"), has(&store, "two"), has(&store, "three")], [true, false, true]);
     assert_eq!(store.check(false).expect("checks").defects, []);

@@ -292,6 +292,96 @@ fn checks_and_repairs_beside_builds_find_nothing_wrong_and_do_no_harm() {
     assert!(checks > 0 && collections > 0, "{checks} checks, {collections} collections");
 }
 
+#[test]
+fn what_killed_processes_and_replaced_databases_leave_behind_is_collected() {
+    let place = Place::new();
+    build(&place.open(), "one", body("one"));
+    // As after a kill between a pack and its index, between a file and its name, and after the database was damaged.
+    let hex = key("pack").to_string();
+    let below = |name: &str| place.root.join(name).join(&hex[..2]);
+    let rests = [
+        below("packs").join(&hex[2..]),
+        below("packs").join(".writing-abc"),
+        below("cas").join(".writing-def"),
+        place.root.join(".writing-ghi"),
+        place.root.join("records.sqlite.damaged-1"),
+    ];
+    for rest in &rests {
+        fs::create_dir_all(rest.parent().expect("a folder")).expect("made");
+        fs::write(rest, vec![0; 1000]).expect("written");
+    }
+    let before = files_below(&place.root).len();
+    let report = place.open().gc(&GcPolicy::default()).expect("collects");
+    assert!(rests.iter().all(|rest| !rest.exists()), "{report:?}");
+    assert!(files_below(&place.root).len() >= before - rests.len(), "nothing else");
+    assert_eq!(place.open().blob(&Digest::of(&body("one"))), Ok(body("one")));
+}
+
+#[test]
+fn cap_holds_for_the_disk_when_packs_are_mostly_dead() {
+    let place = Place::new();
+    let mut batch = Batch::default();
+    for number in 0..50_u8 {
+        let blob = batch.blob(vec![number; 60_000].into());
+        batch.record(RecordKind::Action, key(&number.to_string()), &blob, References::blobs([blob])).expect("encodes");
+    }
+    let store = place.open();
+    store.commit(&batch).expect("stored");
+    let used = |numbers: std::ops::Range<u8>| numbers.map(|number| (RecordKind::Action, key(&number.to_string()))).collect::<Vec<_>>();
+    store.add_run(b"", &used(7..47)).expect("stored");
+    drop(store);
+    let packs = || place.open().statistics().expect("counts").packs;
+    let collect = |policy| place.open().gc(&policy).expect("collects");
+    // Most of the pack is needed.
+    collect(GcPolicy { keep_runs: Some(1), ..GcPolicy::default() });
+    assert_eq!((packs().count, packs().bytes), (1, 3_000_000));
+    // The cap needs what is left of it.
+    let report = collect(GcPolicy { max_bytes: Some(2_600_000), ..GcPolicy::default() });
+    assert_eq!((report.records, packs().bytes), (0, 2_400_000), "{report:?}");
+    place.open().add_run(b"", &used(7..9)).expect("stored");
+    collect(GcPolicy { keep_runs: Some(1), ..GcPolicy::default() });
+    assert_eq!((packs().count, packs().bytes), (1, 120_000));
+    let store = place.open();
+    (7..9).for_each(|number| assert_eq!(store.blob(&Digest::of(&vec![number; 60_000])), Ok(vec![number; 60_000])));
+    assert_eq!(store.check(false).expect("checks").defects, []);
+    drop(store);
+    let report = collect(GcPolicy { max_bytes: Some(100_000), ..GcPolicy::default() });
+    assert!(report.bytes_after <= 100_000, "{report:?}");
+}
+
+#[test]
+fn pack_is_written_anew_under_readers() {
+    let place = Place::new();
+    let store = place.open();
+    let blobs: Vec<Vec<u8>> = (0..200_u8).map(|number| vec![number; 500]).collect();
+    let mut batch = Batch::default();
+    for blob in &blobs {
+        let digest = batch.blob(blob.as_slice().into());
+        batch.record(RecordKind::Action, digest, &digest, References::blobs([digest])).expect("encodes");
+    }
+    store.commit(&batch).expect("stored");
+    drop(store);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = place.open();
+        let kept = &blobs[..20];
+        // Announced, so that they stay.
+        kept.iter().for_each(|blob| assert!(reader.record::<Digest>(RecordKind::Action, &Digest::of(blob)).expect("read").is_some()));
+        let is_over = &is_over;
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                kept.iter().for_each(|blob| assert_eq!(reader.blob(&Digest::of(blob)).as_ref(), Ok(blob)));
+            }
+        });
+        for round in 0..5 {
+            place.open().gc(&EVERYTHING).expect("collects");
+            place.open().put_pack((0..100_u8).map(|number| vec![number; 600 + round].into()).collect()).expect("stored");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(place.open().check(false).expect("checks").defects, []);
+}
+
 fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let entries = directory.read_dir_utf8().into_iter().flatten().map(|entry| entry.expect("an entry"));
     entries.flat_map(|entry| if entry.path().is_dir() { files_below(entry.path()) } else { vec![entry.path().to_owned()] }).collect()
