@@ -1,10 +1,11 @@
 //! Everything a store holds, counted.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::{Digest, RecordKind, References, Store, StoreFault};
+use crate::{Digest, RecordKind, References, Store, StoreFault, disk};
 
 /// A record, without its value.
 pub(crate) struct RecordRow {
@@ -44,7 +45,7 @@ impl Census {
         let runs = store.records().run_rows()?;
         let records = store.records().record_rows()?;
         let mut blobs = store.records().blob_rows()?;
-        for (digest, bytes) in large_blobs(store) {
+        for (digest, bytes) in large_blobs(store)? {
             blobs.insert(digest, BlobRow { bytes, is_file: true });
         }
         Ok(Census { records, blobs, runs })
@@ -74,22 +75,28 @@ impl Census {
 }
 
 /// Digests and sizes of the blobs that are files.
-fn large_blobs(store: &Store) -> Vec<(Digest, u64)> {
-    let files = files_in(&store.root().join("cas"));
-    files.iter().filter_map(|path| Some((digest_of_place(path)?, path.metadata().ok()?.len()))).collect()
+fn large_blobs(store: &Store) -> Result<Vec<(Digest, u64)>, StoreFault> {
+    let files = files_in(&store.root().join("cas"))?;
+    Ok(files.iter().filter_map(|path| Some((digest_of_place(path)?, path.metadata().ok()?.len()))).collect())
 }
 
 /// The digest that a file's place says.
-pub(crate) fn digest_of_place(path: &Utf8PathBuf) -> Option<Digest> {
+pub(crate) fn digest_of_place(path: &Utf8Path) -> Option<Digest> {
     format!("{}{}", path.parent()?.file_name()?, path.file_name()?).parse().ok()
 }
 
 /// Files two levels down, in order.
-pub(crate) fn files_in(directory: &Utf8PathBuf) -> Vec<Utf8PathBuf> {
-    let entries = |directory: &Utf8PathBuf| -> Vec<Utf8PathBuf> {
-        directory.read_dir_utf8().into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path().to_owned()).collect()
-    };
-    let mut files: Vec<Utf8PathBuf> = entries(directory).iter().flat_map(entries).collect();
+pub(crate) fn files_in(directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreFault> {
+    let folders = entries(directory)?;
+    let mut files = folders.iter().map(|folder| entries(folder)).collect::<Result<Vec<_>, StoreFault>>()?.concat();
     files.sort();
-    files
+    Ok(files)
+}
+
+fn entries(directory: &Utf8Path) -> Result<Vec<Utf8PathBuf>, StoreFault> {
+    let paths = disk::call(|| directory.read_dir_utf8()?.map(|entry| entry.map(|entry| entry.path().to_owned())).collect());
+    match paths {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(Vec::new()),
+        paths => paths.map_err(|error: io::Error| StoreFault::file("list", directory, &error)),
+    }
 }

@@ -119,11 +119,11 @@ pub(crate) fn statistics(store: &Store) -> Result<Statistics, StoreFault> {
     for blob in census.blobs.values() {
         if blob.is_file { &mut statistics.large_blobs } else { &mut statistics.small_blobs }.add(blob.bytes);
     }
-    for pack in files_in(&store.root().join("packs")) {
+    for pack in files_in(&store.root().join("packs"))? {
         statistics.packs.add(pack.metadata().map_or(0, |metadata| metadata.len()));
     }
     statistics.database_bytes = collect::database_bytes(store);
-    statistics.disk_bytes = collect::disk_bytes(store);
+    statistics.disk_bytes = collect::disk_bytes(store)?;
     Ok(statistics)
 }
 
@@ -134,11 +134,11 @@ pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFau
     let census = Census::take(store)?;
     let mut report = CheckReport { records: census.records.len(), blobs: census.blobs.len(), defects: Vec::new() };
     let suspects: BTreeSet<Digest> = census.blobs.keys().filter(|digest| store.peek(digest).is_err()).copied().collect();
-    if defects(store, &census, &suspects).is_empty() {
+    if defects(store, &census, &suspects)?.is_empty() {
         return Ok(report);
     }
     let _no_writers = key_lock::lock_file(&store.locks(), "sweep")?;
-    report.defects = defects(store, &Census::take(store)?, &suspects);
+    report.defects = defects(store, &Census::take(store)?, &suspects)?;
     if repair {
         report.defects.iter().try_for_each(|defect| mend(store, defect))?;
     }
@@ -146,7 +146,7 @@ pub(crate) fn check(store: &Store, repair: bool) -> Result<CheckReport, StoreFau
 }
 
 /// What is wrong, in order, when only `suspects` among the blobs may be.
-fn defects(store: &Store, census: &Census, suspects: &BTreeSet<Digest>) -> Vec<Defect> {
+fn defects(store: &Store, census: &Census, suspects: &BTreeSet<Digest>) -> Result<Vec<Defect>, StoreFault> {
     let unusable: BTreeMap<Digest, Defect> = suspects
         .iter()
         .filter(|digest| census.blobs.contains_key(*digest))
@@ -162,15 +162,15 @@ fn defects(store: &Store, census: &Census, suspects: &BTreeSet<Digest>) -> Vec<D
         defects.extend(missing.map(|blob| Defect::MissingBlob { kind: *kind, key: *key, blob: *blob }));
     }
     defects.extend(census.runs.iter().filter(|run| run.used.is_none()).map(|run| Defect::Run(run.number)));
-    defects.extend(strays(store).into_iter().map(Defect::Stray));
+    defects.extend(strays(store)?.into_iter().map(Defect::Stray));
     defects.sort();
-    defects
+    Ok(defects)
 }
 
 /// Files among the blobs that are none. While somebody writes, they may become some.
-pub(crate) fn strays(store: &Store) -> Vec<Utf8PathBuf> {
-    let files = ["cas", "packs"].iter().flat_map(|name| files_in(&store.root().join(name)));
-    files.filter(|path| digest_of_place(path).is_none()).collect()
+pub(crate) fn strays(store: &Store) -> Result<Vec<Utf8PathBuf>, StoreFault> {
+    let files = [files_in(&store.root().join("cas"))?, files_in(&store.root().join("packs"))?].concat();
+    Ok(files.into_iter().filter(|path| digest_of_place(path).is_none()).collect())
 }
 
 /// Forgets what is damaged or useless, so that it is made again. What cannot be read at the moment may be sound, and stays.

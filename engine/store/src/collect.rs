@@ -61,14 +61,14 @@ struct Uses {
 pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, StoreFault> {
     let _one = key_lock::lock_file(&store.locks(), "gc")?;
     let alone = key_lock::lock_file(&store.locks(), "sweep")?;
-    let mut report = GcReport { bytes_before: disk_bytes(store), ..GcReport::default() };
+    let mut report = GcReport { bytes_before: disk_bytes(store)?, ..GcReport::default() };
     let most = policy.max_bytes.unwrap_or(u64::MAX);
     if policy.dry_run {
         let needed = needed_bytes(store)?;
         report.bytes_after = needed.saturating_sub(plan(store, policy, needed.saturating_sub(most), &mut report)?.freed);
         return Ok(report);
     }
-    remove_rests(store);
+    remove_rests(store)?;
     // What a row or a pack costs on disk is known when it is gone: what is still too much is evicted in further rounds.
     loop {
         let excess = needed_bytes(store)?.saturating_sub(most);
@@ -82,8 +82,8 @@ pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, Stor
     }
     drop(alone);
     store.records().forget_stats(|path| !Utf8Path::new(path).exists())?;
-    store.records().shrink(disk_bytes(store) > most);
-    report.bytes_after = disk_bytes(store);
+    store.records().shrink(disk_bytes(store)? > most);
+    report.bytes_after = disk_bytes(store)?;
     Ok(report)
 }
 
@@ -221,21 +221,22 @@ fn sweep(store: &Store, gone: &[Digest]) -> Result<(), StoreFault> {
     gone.iter().for_each(|digest| blob_file::discard(&store.large_place(digest)));
     let listed = store.records().packs()?;
     let is_unlisted = |path: &&Utf8PathBuf| digest_of_place(path).is_some_and(|pack| !listed.contains_key(&pack));
-    files_in(&store.root().join("packs")).iter().filter(is_unlisted).for_each(|path| blob_file::discard(path));
+    files_in(&store.root().join("packs"))?.iter().filter(is_unlisted).for_each(|path| blob_file::discard(path));
     Ok(())
 }
 
 /// Removes what killed processes and repairs left behind. Nobody writes now, so nothing half written is being written.
-fn remove_rests(store: &Store) {
-    check::strays(store).iter().for_each(|path| blob_file::discard(path));
+fn remove_rests(store: &Store) -> Result<(), StoreFault> {
+    check::strays(store)?.iter().for_each(|path| blob_file::discard(path));
     let is_rest = |name: &str| name.starts_with(".writing-") || name.starts_with("records.sqlite.damaged");
     let entries = store.root().read_dir_utf8().into_iter().flatten().filter_map(Result::ok);
     entries.filter(|entry| is_rest(entry.file_name())).for_each(|entry| blob_file::discard(entry.path()));
+    Ok(())
 }
 
 /// Bytes of the store on disk.
-pub(crate) fn disk_bytes(store: &Store) -> u64 {
-    blob_bytes(store) + database_bytes(store)
+pub(crate) fn disk_bytes(store: &Store) -> Result<u64, StoreFault> {
+    Ok(blob_bytes(store)? + database_bytes(store))
 }
 
 /// Bytes of the database and its log.
@@ -246,10 +247,10 @@ pub(crate) fn database_bytes(store: &Store) -> u64 {
 
 /// Bytes on disk without the database's unused pages and its log, which go when nobody uses it.
 fn needed_bytes(store: &Store) -> Result<u64, StoreFault> {
-    Ok(blob_bytes(store) + store.records().used_bytes()?)
+    Ok(blob_bytes(store)? + store.records().used_bytes()?)
 }
 
-fn blob_bytes(store: &Store) -> u64 {
-    let files = ["cas", "packs"].iter().flat_map(|name| files_in(&store.root().join(name)));
-    files.map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum()
+fn blob_bytes(store: &Store) -> Result<u64, StoreFault> {
+    let files = [files_in(&store.root().join("cas"))?, files_in(&store.root().join("packs"))?].concat();
+    Ok(files.iter().map(|path| path.metadata().map_or(0, |metadata| metadata.len())).sum())
 }

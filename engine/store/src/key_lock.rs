@@ -1,13 +1,13 @@
 //! One process at a time works on a key.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
-use crate::{Digest, StoreFault};
+use crate::{Digest, StoreFault, disk};
 
 /// An advisory lock on a key, held until dropped or until the process ends in any way.
 ///
@@ -66,7 +66,7 @@ pub(crate) fn lock_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, Sto
     let waited = match file.try_lock() {
         Ok(()) => false,
         Err(TryLockError::WouldBlock) => {
-            file.lock().map_err(|error| StoreFault::file("lock", &path, &error))?;
+            disk::call(|| file.lock()).map_err(|error| StoreFault::file("lock", &path, &error))?;
             true
         }
         Err(TryLockError::Error(error)) => return Err(StoreFault::file("lock", &path, &error)),
@@ -77,13 +77,13 @@ pub(crate) fn lock_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, Sto
 /// Shares the lock `name` with others who share it; waits for a holder who wants it alone.
 pub(crate) fn share_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, StoreFault> {
     let (path, file) = open(directory, name)?;
-    file.lock_shared().map_err(|error| StoreFault::file("lock", &path, &error))?;
+    disk::call(|| file.lock_shared()).map_err(|error| StoreFault::file("lock", &path, &error))?;
     Ok(KeyLock { file, waited: false })
 }
 
 fn open(directory: &Utf8Path, name: &str) -> Result<(Utf8PathBuf, File), StoreFault> {
     let path = directory.join(name);
-    let open = || File::options().create(true).truncate(false).write(true).open(&path);
-    let file = open().or_else(|_| fs::create_dir_all(directory).and_then(|()| open()));
+    let open = || disk::call(|| File::options().create(true).truncate(false).write(true).open(&path));
+    let file = open().or_else(|_| disk::create_dir_all(directory).and_then(|()| open()));
     file.map_err(|error| StoreFault::file("open the lock", &path, &error)).map(|file| (path, file))
 }

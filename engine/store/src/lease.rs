@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 
@@ -19,7 +19,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::entries::{self, Entry};
 use crate::records::lock;
-use crate::{Digest, RecordKind, StoreFault};
+use crate::{Digest, RecordKind, StoreFault, disk};
 
 /// A locked file of entries.
 pub(crate) struct Lease {
@@ -32,15 +32,13 @@ impl Lease {
     /// A new lease in `directory`.
     pub(crate) fn take(directory: &Utf8Path) -> Result<Lease, StoreFault> {
         let fault = |error: &std::io::Error| StoreFault::file("create a lease in", directory, error);
-        std::fs::create_dir_all(directory).map_err(|error| fault(&error))?;
+        disk::create_dir_all(directory).map_err(|error| fault(&error))?;
         loop {
-            let (file, path) = tempfile::Builder::new()
-                .prefix("build-")
-                .tempfile_in(directory)
-                .and_then(|file| file.keep().map_err(|error| error.error))
-                .map_err(|error| fault(&error))?;
+            let create = || tempfile::Builder::new().prefix("build-").tempfile_in(directory);
+            let (file, path) =
+                disk::call(create).and_then(|file| file.keep().map_err(|error| error.error)).map_err(|error| fault(&error))?;
             let path = Utf8PathBuf::from_path_buf(path).map_err(|_| fault(&std::io::ErrorKind::InvalidFilename.into()))?;
-            file.lock().map_err(|error| fault(&error))?;
+            disk::call(|| file.lock()).map_err(|error| fault(&error))?;
             // Someone who found the new file unlocked may have taken it for one that was left behind.
             if path.exists() {
                 return Ok(Lease { path, file, announced: Mutex::default() });
@@ -57,7 +55,7 @@ impl Lease {
         }
         let end = (announced.len() * entries::BYTES) as u64;
         let bytes = entries::encode(new.iter().copied());
-        self.file.write_all_at(&bytes, end).map_err(|error| StoreFault::file("write", &self.path, &error))?;
+        disk::call(|| self.file.write_all_at(&bytes, end)).map_err(|error| StoreFault::file("write", &self.path, &error))?;
         announced.extend(new);
         Ok(())
     }
@@ -66,7 +64,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // A file that stays is unlocked, and removed by the next one who reads the leases.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = disk::remove_file(&self.path);
     }
 }
 
@@ -89,19 +87,27 @@ impl Leases {
 /// Reads the leases of `directory` but that of this process; those left behind by killed processes are removed.
 pub(crate) fn read(directory: &Utf8Path, own: Option<&Lease>) -> Result<Leases, StoreFault> {
     let mut leases = Leases { entries: BTreeSet::new(), processes: 0 };
-    let Ok(files) = directory.read_dir_utf8() else { return Ok(leases) };
-    for entry in files.filter_map(Result::ok) {
+    let fault = |path: &Utf8Path, error: &io::Error| StoreFault::file("read", path, error);
+    let files = match disk::call(|| directory.read_dir_utf8()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(leases),
+        files => files.map_err(|error| fault(directory, &error))?,
+    };
+    for entry in files {
+        let entry = entry.map_err(|error| fault(directory, &error))?;
         let path = entry.path();
         if own.is_some_and(|own| own.path == path) {
             continue;
         }
-        let Ok(mut file) = File::open(path) else { continue };
+        let mut file = match disk::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            file => file.map_err(|error| fault(path, &error))?,
+        };
         if file.try_lock().is_ok() {
-            let _ = std::fs::remove_file(path);
+            let _ = disk::remove_file(path);
             continue;
         }
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(|error| StoreFault::file("read", path, &error))?;
+        disk::call(|| file.read_to_end(&mut bytes)).map_err(|error| fault(path, &error))?;
         leases.processes += 1;
         leases.entries.extend(entries::decode(&bytes));
     }

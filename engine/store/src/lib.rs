@@ -20,8 +20,12 @@ mod census;
 mod check;
 mod collect;
 mod digest;
+mod disk;
 mod entries;
 mod fault;
+#[cfg(feature = "faults")]
+#[doc(hidden)]
+pub mod faults;
 mod key_lock;
 mod lease;
 mod pack;

@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use crate::census::{BlobRow, RecordRow, RunRow};
 use crate::entries::Entry;
 use crate::stat_cache::StatEntry;
-use crate::{Digest, FileState, KeyBuilder, StoreFault, entries, key_lock};
+use crate::{Digest, FileState, KeyBuilder, StoreFault, disk, entries, key_lock};
 
 /// The families of records; each has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -606,10 +606,10 @@ fn move_aside(path: &Utf8Path) -> Result<Utf8PathBuf, StoreFault> {
         .map(|number| Utf8PathBuf::from(format!("{path}.damaged-{number}")))
         .find(|candidate| !candidate.exists())
         .unwrap_or_else(|| Utf8PathBuf::from(format!("{path}.damaged")));
-    fs::rename(path, &aside).map_err(|error| StoreFault::file("set aside", path, &error))?;
+    disk::call(|| fs::rename(path, &aside)).map_err(|error| StoreFault::file("set aside", path, &error))?;
     for suffix in ["-wal", "-shm"] {
         let extra = Utf8PathBuf::from(format!("{path}{suffix}"));
-        if let Err(error) = fs::remove_file(&extra)
+        if let Err(error) = disk::remove_file(&extra)
             && error.kind() != std::io::ErrorKind::NotFound
         {
             return Err(StoreFault::file("remove", &extra, &error));

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use camino::Utf8Path;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, StoreFault};
+use crate::{Digest, StoreFault, disk};
 
 /// What the file system says of a file without reading it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +130,7 @@ const DISTRUSTED_NS: i128 = 2_000_000_000;
 
 /// Metadata of the file at `path`; `None` when there is nothing.
 pub(crate) fn metadata_of(path: &Utf8Path) -> Result<Option<fs::Metadata>, StoreFault> {
-    match fs::metadata(path) {
+    match disk::call(|| fs::metadata(path)) {
         Ok(metadata) => Ok(Some(metadata)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(StoreFault::file("read", path, &error)),
@@ -159,7 +159,7 @@ pub(crate) fn measure(path: &Utf8Path) -> Result<Option<FileState>, StoreFault> 
 
 fn hash_file(path: &Utf8Path) -> Result<Digest, StoreFault> {
     let mut hasher = blake3::Hasher::new();
-    fs::File::open(path).and_then(|file| hasher.update_reader(file).map(|_| ())).map_err(|error| StoreFault::file("read", path, &error))?;
+    disk::open(path).and_then(|file| hasher.update_reader(file).map(|_| ())).map_err(|error| StoreFault::file("read", path, &error))?;
     Ok(Digest::from_bytes(*hasher.finalize().as_bytes()))
 }
 

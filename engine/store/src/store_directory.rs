@@ -13,7 +13,7 @@ use crate::records::{Additions, KeptRecord, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry};
 use crate::{
     BlobMiss, CheckReport, Digest, FileStamp, FileState, GcPolicy, GcReport, KeyLock, RecordKind, References, RunEntry, SourceRead,
-    Statistics, StoreFault, blob_file, check, collect, key_lock, pack,
+    Statistics, StoreFault, blob_file, check, collect, disk, key_lock, pack,
 };
 
 /// The text of the version file. A change of the directory's format changes it.
@@ -126,7 +126,7 @@ impl Batch {
 impl Store {
     /// Opens the store in `root`, creating it when there is none.
     pub fn open(root: &Utf8Path) -> Result<Store, StoreFault> {
-        std::fs::create_dir_all(root).map_err(|error| StoreFault::file("create the store", root, &error))?;
+        disk::create_dir_all(root).map_err(|error| StoreFault::file("create the store", root, &error))?;
         check_version(root)?;
         let records = Records::open(&root.join("records.sqlite"), &root.join("locks"))?;
         Ok(Store {
