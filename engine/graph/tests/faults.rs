@@ -153,7 +153,7 @@ impl Place {
         let request = LoadRequest { root: &self.root, registry: &registry, repositories: &[], patterns: &patterns, overrides: &[] };
         let workspace = Workspace::load(&request).map_err(|faults| faults.to_string())?;
         let store = Store::open(&self.store).map_err(|fault| fault.to_string())?;
-        let recorder = Arc::new(RunRecorder::start(Arc::new(Silence), vec!["build".to_owned()]));
+        let recorder = Arc::new(RunRecorder::start(Arc::new(Silence), "/workspace", vec!["build".to_owned()]));
         let shared = Shared::new(store, recorder.clone(), SourceReader::new(&self.root, &[]));
         let mut engine = Engine::new(shared, EngineOptions { threads: 2, shuffle: None }).map_err(|failure| failure.to_string())?;
         let label = Label::parse("//words:poem", &PackageName::in_workspace("")).expect("a label");
