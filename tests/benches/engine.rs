@@ -20,6 +20,7 @@ use graph::{
 };
 use store::Store;
 use tests::binary::{WorkspaceCopy, ipubuild};
+use tests::bounds::{Report, median};
 
 /// Leaves of a package.
 const GROUP: usize = 100;
@@ -90,30 +91,6 @@ fn timed(command: &mut Command) -> Duration {
     started.elapsed()
 }
 
-fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e3
-}
-
-/// Lines of the report, and whether every bound held.
-struct Report {
-    held: bool,
-    /// A bound missed by less than this factor is told and no fault: the small form runs on machines that do other work.
-    slack: f64,
-}
-
-impl Report {
-    #[allow(clippy::print_stdout, reason = "the report of a benchmark")]
-    fn line(&mut self, what: &str, ours: f64, unit: &str, against: Option<f64>, bound: f64) {
-        let value = against.map_or(ours, |against| ours / against);
-        let held = value <= bound;
-        self.held &= value <= bound * self.slack;
-        let against = against.map_or(String::new(), |against| format!("  ninja {against:9.2} {unit}  ratio {value:5.2}"));
-        let verdict = if held { "" } else { "  MISSED" };
-        println!("{what:<52} {ours:9.2} {unit}{against}  bound {bound}{verdict}");
-    }
-}
-
 fn against_ninja(report: &mut Report, leaves: usize, has_ninja: bool) {
     let mut graph = Synthetic::new(leaves);
     graph.ours();
@@ -137,7 +114,7 @@ fn against_ninja(report: &mut Report, leaves: usize, has_ninja: bool) {
         }
         let what = format!("{leaves} leaves, {}", if edited { "one leaf edited" } else { "nothing changed" });
         match has_ninja {
-            true => report.line(&what, median(ours), "ms", Some(median(ninja)), 0.65),
+            true => report.line(&what, median(ours), "ms", Some(("ninja", median(ninja))), 0.65),
             false => report.line(&what, median(ours), "ms", None, f64::INFINITY),
         }
     }
@@ -164,7 +141,7 @@ fn reference(report: &mut Report, has_ninja: bool) {
     let ours = median(ours);
     report.line("reference workload, nothing changed", ours, "ms", None, 10.0);
     if has_ninja {
-        report.line("the same against 1,500 nodes", ours, "ms", Some(median(ninja)), 1.0);
+        report.line("the same against 1,500 nodes", ours, "ms", Some(("ninja", median(ninja))), 1.0);
     }
 }
 
@@ -235,13 +212,11 @@ fn main() {
     if !has_ninja {
         println!("ninja is not installed (Debian package ninja-build): nothing to compare with");
     }
-    let mut report = Report { held: true, slack: if small { 3.0 } else { 1.0 } };
+    let mut report = Report::new(small);
     // Memory is measured while the allocator is fresh.
     in_one_process(&mut report, if small { 10_000 } else { 100_000 });
     reference(&mut report, has_ninja);
     let sizes: &[usize] = if small { &[10_000] } else { &[10_000, 100_000] };
     sizes.iter().for_each(|leaves| against_ninja(&mut report, *leaves, has_ninja));
-    if !report.held {
-        std::process::exit(1);
-    }
+    report.finish();
 }

@@ -144,7 +144,7 @@ pub fn model(task: &Task) -> Result<Model, Refusal> {
 pub fn expanded(task: &Task) -> Result<Vec<Expanded>, Refusal> {
     let (model, kernels) = (model(task)?, KernelTable::new(manifests().into_values()));
     let costs = Costs::new(&Parameters::shipped());
-    let found = finalists::finalists(&model, &task.layout, &kernels, &costs, &task.checkpoints);
+    let found = finalists::finalists(&model, &task.layout, &kernels, &costs, &task.checkpoints, 1);
     let found = found.map_err(|faults| refusal("finalists")(all(&faults)))?;
     let planned = |finalist: &finalists::Finalist| {
         let expand = |mapping| compiler::expand::expand(&model, &finalist.plan, mapping, &kernels, &task.checkpoints);

@@ -1,7 +1,9 @@
 //! What the end-to-end tests share.
 
 pub mod binary;
+pub mod bounds;
 pub mod compiled;
+pub mod kernel_files;
 pub mod place;
 pub mod watching;
 

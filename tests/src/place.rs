@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::binary::ipubuild;
+use crate::kernel_files::{manifest, source};
 use tempfile::TempDir;
 
 /// The folder that holds README.md.
@@ -132,12 +133,6 @@ parameters = ":weights"
 tolerance = { default = 3e-3 }
 "#;
 
-/// The library's manifest cut down to the kernel of a product, which the workspace replaces.
-fn own_manifest() -> String {
-    let kernels = kernels::manifest().split("[[kernel]]\n").filter(|kernel| kernel.starts_with("name = \"gemm\"\n"));
-    kernels.map(|kernel| format!("[[kernel]]\n{kernel}")).collect()
-}
-
 impl Place {
     /// A workspace with [`SMALL`] and its files in the root package.
     pub fn small() -> Place {
@@ -155,15 +150,10 @@ impl Place {
             "weights.safetensors",
             &safetensors(r#"{"weight":{"dtype":"F16","shape":[16,16],"data_offsets":[0,512]}}"#, &halves(256)),
         );
-        self.write("kernels.toml", own_manifest().as_bytes());
-        self.write("gemm.S", kernel_source("gemm.S").as_bytes());
+        self.write("kernels.toml", manifest(&["gemm"]).as_bytes());
+        self.write("gemm.S", source("gemm.S").as_bytes());
         self.write("parameters.toml", ipu21::data::PARAMETERS.as_bytes());
     }
-}
-
-/// A source of the standard library.
-fn kernel_source(name: &str) -> &'static str {
-    kernels::files().iter().find(|file| file.name == name).expect("the standard library has it").text
 }
 
 /// An .npy file of version 1.0, C order.

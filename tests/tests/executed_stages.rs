@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use compiler::kernel_table::printed;
 use graph::{Db, Digest, EngineOptions, Label, PackageName, StageId};
 use pipeline::{FinalistKey, stage};
+use tests::kernel_files::{manifest, source};
 use tests::{Session, TemporaryWorkspace};
 
 /// 60 tokens of 40 channels, one head, on 8 tiles; `softmax` and `normalise` come from the workspace.
@@ -169,7 +170,7 @@ impl Fixture {
 
     fn of(build: &str) -> Self {
         let workspace = TemporaryWorkspace::new(build);
-        workspace.write("kernels.toml", &manifest());
+        workspace.write("kernels.toml", &manifest(&["softmax", "normalise"]));
         workspace.write("softmax.S", source("softmax.S"));
         workspace.write("normalise.S", source("normalise.S"));
         let mut session = workspace.session(OPTIONS);
@@ -257,20 +258,6 @@ fn expand(expected: &str, known: &BTreeSet<String>) -> Vec<String> {
         }
     }
     stages.into_iter().collect()
-}
-
-/// The manifest's entries of the two kernels.
-fn manifest() -> String {
-    let entry = |name: &str| {
-        let wanted = format!("\nname = \"{name}\"\n");
-        let found = kernels::manifest().split("[[kernel]]").find(|entry| entry.starts_with(&wanted));
-        format!("[[kernel]]{}", found.unwrap_or_else(|| panic!("the library has {name}")))
-    };
-    entry("softmax") + &entry("normalise")
-}
-
-fn source(name: &str) -> &'static str {
-    kernels::files().iter().find(|file| file.name == name).unwrap_or_else(|| panic!("the library has {name}")).text
 }
 
 #[test]
@@ -433,7 +420,11 @@ impl Finalists {
                 stages.push(format!("program[expanded/{index}]"));
             }
             if !before.made.iter().any(|known| known[2] == *expanded) {
-                stages.extend(["placement", "refined", "tile_code"].map(|stage| format!("program[{stage}/{index}]")));
+                stages.push(format!("program[refined/{index}]"));
+            }
+            // The code of the first finalist is made while the choice is not known.
+            if [0, self.selected].contains(&index) && ![0, before.selected].iter().any(|known| before.made[*known][2] == *expanded) {
+                stages.push(format!("program[tile_code/{index}]"));
             }
             let phases = self.phases[index].iter().enumerate().filter(|(_, problem)| problems.insert(**problem));
             stages.extend(phases.map(|(phase, _)| format!("program[schedule/{index}.{phase}]")));
@@ -443,6 +434,7 @@ impl Finalists {
         }
         if self.made[self.selected][2] != before.made[before.selected][2] {
             stages.extend(["program[images]", "program[package]", "run[simulation]", "run[verdict]"].map(str::to_owned));
+            stages.push(format!("program[placement/{}]", self.selected));
             let (given, known) = (&self.given[self.selected], &before.given[before.selected]);
             let moved = given.iter().filter(|(name, lie)| known.get(*name) != Some(*lie));
             stages.extend(moved.map(|(name, _)| format!("run[host_file/{name}]")));

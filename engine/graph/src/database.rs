@@ -27,6 +27,9 @@ pub trait Db: salsa::Database {
     /// Store, events and caches; not part of any key.
     fn shared(&self) -> &Shared;
 
+    /// Threads that a stage's function may use for work of its own; not part of any key.
+    fn threads(&self) -> usize;
+
     /// Reads the epoch, so that the calling query runs again when it is raised.
     fn visit(&self, every_build: bool);
 }
@@ -75,6 +78,10 @@ impl Db for Engine {
 
     fn shared(&self) -> &Shared {
         &self.shared
+    }
+
+    fn threads(&self) -> usize {
+        self.pool.current_num_threads()
     }
 
     fn visit(&self, every_build: bool) {
@@ -221,8 +228,23 @@ impl Engine {
 
     /// Calls `work` for every piece over clones of the database on the worker threads. Call it outside queries only; a
     /// failure is found again by the query that collects the pieces.
-    pub fn wave<K: Sync>(&self, label: &Label, wave: &'static str, pieces: &[K], work: impl Fn(&Engine, &K) + Sync + Send) {
-        crate::wave::run(self, crate::wave::Wave { label, name: wave, shuffle: self.shuffle }, pieces, work);
+    pub fn wave<K: Sync>(&self, label: &Label, wave: &'static str, pieces: &[K], work: impl Fn(&Engine, &K) + Sync) {
+        self.growing_wave(label, wave, pieces.iter().map(|piece| (0, piece)).collect(), |engine, piece| {
+            work(engine, piece);
+            Vec::new()
+        });
+    }
+
+    /// The same where pieces give further ones. Each comes with what it is guessed to cost, in any unit: what takes longest begins
+    /// first, so that the threads end together.
+    pub fn growing_wave<K: Send>(
+        &self,
+        label: &Label,
+        wave: &'static str,
+        pieces: Vec<(u64, K)>,
+        work: impl Fn(&Engine, K) -> Vec<(u64, K)> + Sync,
+    ) {
+        crate::wave::run(self, &crate::wave::Wave { label, name: wave, shuffle: self.shuffle }, pieces, work);
     }
 
     pub(crate) fn pool(&self) -> &rayon::ThreadPool {

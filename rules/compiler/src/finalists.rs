@@ -24,6 +24,7 @@ use crate::plan::{Cuts, InputPlan, OperationPlan, PANEL, Plan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order};
 use crate::selected::modelled;
+use crate::spread::spread;
 
 /// Partial plans kept after every operation.
 const BEAM: usize = 24;
@@ -68,7 +69,7 @@ pub struct Finalists {
     pub considered: u64,
 }
 
-/// Plans a model on the first `layout.tiles` tiles.
+/// Plans a model on the first `layout.tiles` tiles, on `threads` threads.
 ///
 /// # Errors
 /// Grids or checkpoints that name no such operation, splits that contradict each other, kernels that are missing, and
@@ -79,6 +80,7 @@ pub fn finalists(
     kernels: &KernelTable,
     costs: &Costs,
     checkpoints: &[u32],
+    threads: usize,
 ) -> Result<Finalists, Vec<Fault>> {
     check_names(model, layout, checkpoints)?;
     let axes = axes(model)?;
@@ -86,7 +88,7 @@ pub fn finalists(
     let mut considered = 0;
     let found = search(model, layout, kernels, costs, &axes, &demands, &mut considered).map_err(|fault| vec![fault])?;
     let whole: Vec<_> = found.into_iter().map(|state| state.plan(layout, &axes)).collect();
-    let plans = judge(model, layout, kernels, costs, whole).map_err(|fault| vec![fault])?;
+    let plans = judge(whole, layout, threads, |plan| judged_plan(model, layout, kernels, costs, plan)).map_err(|fault| vec![fault])?;
     let padded = axes.iter().filter(|axis| axis.parts > 1 && axis.width != axis.padded).count();
     Ok(Finalists {
         conversion_sources: conversion_sources(model, &demands),
@@ -398,17 +400,23 @@ fn placed(plan: &OperationPlan, first: u32) -> OperationPlan {
 }
 
 /// Prices whole plans exactly and keeps the best that fit.
-fn judge(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, plans: Vec<Plan>) -> Result<Vec<Finalist>, Fault> {
+fn judge(
+    plans: Vec<Plan>,
+    layout: &Layout,
+    threads: usize,
+    price: impl Fn(Plan) -> Result<Judged, Fault> + Sync,
+) -> Result<Vec<Finalist>, Fault> {
     let most = if layout.tiles > 256 { EXPANDED / 2 } else { EXPANDED };
     let mut judged: Vec<(u64, Finalist)> = Vec::new();
     let mut smallest: Option<Peaks> = None;
     let mut refused = None;
-    for (index, plan) in plans.into_iter().enumerate() {
-        let enough = index >= most && !judged.is_empty();
-        if enough {
-            break;
-        }
-        match judged_plan(model, layout, kernels, costs, plan) {
+    let mut rest = plans;
+    let first: Vec<Plan> = rest.drain(..most.min(rest.len())).collect();
+    let mut priced = spread(&first, threads, |plan| price(plan.clone())).into_iter();
+    let mut rest = rest.into_iter();
+    // Of those behind the first ones as many as it takes to find one that fits.
+    while let Some(next) = priced.next().or_else(|| judged.is_empty().then(|| rest.next().map(&price)).flatten()) {
+        match next {
             Ok(Judged::Fits { rank, finalist }) => judged.push((rank, finalist)),
             Ok(Judged::TooLarge(peaks)) => {
                 let is_smaller = smallest.as_ref().is_none_or(|known| peaks.total < known.total);

@@ -1,5 +1,9 @@
 //! What is computed for many keys at once, in the order in which it is known what is needed.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+use compiler::program::Variant;
 use graph::{Db, Engine, Failure, Label, Target, WaveFunction, data_of};
 
 use crate::key::{BindingKey, FinalistKey, KernelKey, PhaseKey};
@@ -10,67 +14,71 @@ use crate::stage::host_file::host_file;
 use crate::stage::kernel_object::kernel_object;
 use crate::stage::measured::measured;
 use crate::stage::model::model;
-use crate::stage::placement::placement;
 use crate::stage::reference::{given_values, reference};
 use crate::stage::rows::rows;
 use crate::stage::schedule::schedule;
 use crate::stage::selected::selected;
+use crate::stage::tile_code::tile_code;
 
 /// Waves of a `program`.
-pub(crate) const PROGRAM: &[WaveFunction] = &[expand, prepare, place, write_rows];
+pub(crate) const PROGRAM: &[WaveFunction] = &[prepare, write_rows];
 
 /// Waves of a `run`; its program is built before it.
 pub(crate) const RUN: &[WaveFunction] = &[give];
 
-fn indices(engine: &Engine, program: Target) -> Result<Vec<u32>, Failure> {
-    Ok((0..finalists(engine, program)?.facts().len() as u32).collect())
-}
-
-/// Expands every finalist.
-fn expand(engine: &Engine, label: &Label) -> Result<(), Failure> {
-    let program = engine.target(label);
-    engine.wave(label, "expanded", &indices(engine, program)?, |engine, index| {
-        let _ = expanded(engine, FinalistKey::new(engine, program, *index));
-    });
-    Ok(())
-}
-
 /// Something that the finalists need.
 enum Need {
+    Finalist(u32),
+    Code(u32),
     Phase { finalist: u32, phase: u32 },
-    Kernel(compiler::program::Variant),
+    Kernel(Variant),
 }
 
-/// Schedules every phase and measures every kernel of every finalist.
+/// What a need is guessed to take, in microseconds of the reference workload's stages.
+mod cost {
+    /// Everything else waits for it.
+    pub(super) const FINALIST: u64 = u64::MAX;
+    pub(super) const CODE: u64 = 10_000;
+    pub(super) const TRANSFER: u64 = 20;
+    pub(super) const KERNEL: u64 = 2_000;
+}
+
+/// Expands every finalist, schedules its phases, and assembles and measures its kernels. Which of them will be chosen is known only
+/// afterwards, and nothing else of the others is needed; most often it is the first, so that one's tile code is made as well.
 fn prepare(engine: &Engine, label: &Label) -> Result<(), Failure> {
     let program = engine.target(label);
-    let mut needs = Vec::new();
-    let mut kernels = std::collections::BTreeSet::new();
-    for finalist in indices(engine, program)? {
-        let expanded = expanded(engine, FinalistKey::new(engine, program, finalist))?;
-        needs.extend((0..expanded.facts().phases.len() as u32).map(|phase| Need::Phase { finalist, phase }));
-        kernels.extend(expanded.facts().variants.iter().cloned());
-    }
-    needs.extend(kernels.into_iter().map(Need::Kernel));
-    engine.wave(label, "schedules and kernels", &needs, |engine, need| match need {
-        Need::Phase { finalist, phase } => {
-            let _ = schedule(engine, PhaseKey::new(engine, program, *finalist, *phase, 0));
+    let count = finalists(engine, program)?.facts().len() as u32;
+    let kernels = Mutex::new(BTreeSet::new());
+    let needs = (0..count).map(|index| (cost::FINALIST, Need::Finalist(index))).collect();
+    engine.growing_wave(label, "finalists", needs, |engine, need| {
+        match need {
+            Need::Finalist(index) => return needs_of(engine, program, index, &kernels),
+            // Failures are found again by the queries that read these.
+            Need::Code(index) => _ = tile_code(engine, FinalistKey::new(engine, program, index)),
+            Need::Phase { finalist, phase } => _ = schedule(engine, PhaseKey::new(engine, program, finalist, phase, 0)),
+            Need::Kernel(variant) => {
+                let key = KernelKey::new(engine, program, variant);
+                let _ = kernel_object(engine, key).and_then(|_| measured(engine, key));
+            }
         }
-        Need::Kernel(variant) => {
-            let key = KernelKey::new(engine, program, variant.clone());
-            let _ = kernel_object(engine, key).and_then(|_| measured(engine, key));
-        }
+        Vec::new()
     });
     Ok(())
 }
 
-/// Places every finalist.
-fn place(engine: &Engine, label: &Label) -> Result<(), Failure> {
-    let program = engine.target(label);
-    engine.wave(label, "placements", &indices(engine, program)?, |engine, index| {
-        let _ = placement(engine, FinalistKey::new(engine, program, *index), 0);
-    });
-    Ok(())
+/// What a finalist needs besides the `kernels` that others needed before.
+fn needs_of(engine: &Engine, program: Target, index: u32, kernels: &Mutex<BTreeSet<Variant>>) -> Vec<(u64, Need)> {
+    let Ok(expanded) = expanded(engine, FinalistKey::new(engine, program, index)) else { return Vec::new() };
+    let phases = expanded.facts().phases.iter().zip(0..);
+    let phases = phases.map(|(facts, phase)| (u64::from(facts.transfers) * cost::TRANSFER, Need::Phase { finalist: index, phase }));
+    let mut needs: Vec<(u64, Need)> = phases.collect();
+    let mut known = kernels.lock().unwrap_or_else(PoisonError::into_inner);
+    let new = expanded.facts().variants.iter().filter(|variant| known.insert((*variant).clone()));
+    needs.extend(new.map(|variant| (cost::KERNEL, Need::Kernel(variant.clone()))));
+    if index == 0 {
+        needs.push((cost::CODE, Need::Code(index)));
+    }
+    needs
 }
 
 /// Writes the rows of every phase of the selected finalist.

@@ -37,7 +37,7 @@ fn confirm_planner(engine: &Engine, program: Target) -> Result<(), String> {
     let library = stage::kernel_library::kernel_library(engine, program).map_err(|failure| text(&failure))?;
     let machine = stage::machine::machine(engine, engine.target(&declared.machine)).map_err(|failure| text(&failure))?;
     let costs = Costs { internal_empty_phase: u64::from(machine.parameters.barrier.internal_empty_phase), call: 0 };
-    let Err(faults) = finalists::finalists(&model, &declared.layout, &library.table(), &costs, &declared.checkpoints) else {
+    let Err(faults) = finalists::finalists(&model, &declared.layout, &library.table(), &costs, &declared.checkpoints, 1) else {
         return Err("the planner finds plans when it is asked again".to_owned());
     };
     match faults.as_slice() {

@@ -39,11 +39,13 @@ pub struct PhaseFacts {
     pub problem: Digest,
     /// The program's numbers of the buffers that the problem numbers from 0.
     pub buffers: Vec<BufferId>,
+    /// Number of its transfers.
+    pub transfers: u32,
 }
 
 impl PhaseFacts {
     fn of(problem: &Problem) -> Self {
-        Self { problem: digest_of(&problem.on_its_own()), buffers: problem.buffers() }
+        Self { problem: digest_of(&problem.on_its_own()), buffers: problem.buffers(), transfers: problem.transfers.len() as u32 }
     }
 }
 

@@ -31,7 +31,7 @@ pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>,
     ];
     stage(db, &spec("finalists", COMPILATION, label), &inputs, || {
         let model = load(db, &model)?;
-        let found = compiler::finalists::finalists(&model, &layout, &library.table(), &costs, &declared.checkpoints)
+        let found = compiler::finalists::finalists(&model, &layout, &library.table(), &costs, &declared.checkpoints, db.threads())
             .map_err(|faults| Failure::all(Cause::Build, faults.iter().map(ToString::to_string).collect()))?;
         let facts: Vec<Digest> = found.plans.iter().map(|finalist| digest_of(&finalist.plan)).collect();
         let list =
