@@ -79,6 +79,20 @@ pub(crate) enum Color {
     Never,
 }
 
+/// Which part of an artifact to show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Args)]
+pub(crate) struct Part {
+    /// Of an artifact: what concerns this tile, by its logical number
+    #[arg(long, value_name = "N")]
+    pub(crate) tile: Option<u32>,
+    /// Of a schedule: what happens from this cycle on
+    #[arg(long, value_name = "CYCLE")]
+    pub(crate) from: Option<u64>,
+    /// Of an artifact: so many rows of each table [default: 40, with --json all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+}
+
 /// What to do with the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -223,14 +237,16 @@ pub(crate) enum Command {
     },
     /// Say whether machine, store and workspace are fit
     Doctor,
-    /// Show a target's declaration and results, or what a package file holds
+    /// Show a target's declaration and results, an artifact of it, or what a package file holds
     Show {
-        /// A label, or a file `FILE.ipuexe`
+        /// A label, an artifact `LABEL[stage/index]`, the artifacts of a stage `LABEL[stage]`, or a file `FILE.ipuexe`
         #[arg(value_name = "LABEL|FILE")]
         what: String,
         /// As JSON
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        part: Part,
     },
     /// Remove the exported files of targets; the store keeps its results
     Clean {

@@ -97,6 +97,11 @@ impl Surroundings {
         if label == label.target() { Ok(label) } else { Err(bracketed(&label)) }
     }
 
+    /// The rules, and how what they make is shown.
+    pub(crate) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
     /// Where the store of the options is.
     pub(crate) fn store_directory(&self) -> &Utf8Path {
         &self.store

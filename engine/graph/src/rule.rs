@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::Digest;
 
-use crate::{Declaration, Engine, Failure, Label, Outcome, RuleData, StageNote};
+use crate::{Declaration, Engine, Failure, Label, Outcome, Renderer, RuleData, StageNote};
 
 /// One field of a rule, for messages and documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,10 +114,11 @@ pub trait Rule: Send + Sync {
     }
 }
 
-/// The rules a program knows, by name.
+/// The rules a program knows, by name, and how the artifacts of their stages are shown.
 #[derive(Clone, Default)]
 pub struct Registry {
     rules: BTreeMap<&'static str, Arc<dyn Rule>>,
+    renderers: BTreeMap<&'static str, Renderer>,
 }
 
 impl Registry {
@@ -132,6 +133,16 @@ impl Registry {
     /// Adds a rule; one of the same name is replaced.
     pub fn add(&mut self, rule: impl Rule + 'static) {
         self.rules.insert(rule.name(), Arc::new(rule));
+    }
+
+    /// Adds how the artifacts of a stage are shown.
+    pub fn add_renderer(&mut self, renderer: Renderer) {
+        self.renderers.insert(renderer.stage, renderer);
+    }
+
+    /// How the artifacts of a stage are shown.
+    pub fn renderer(&self, stage: &str) -> Option<&Renderer> {
+        self.renderers.get(stage)
     }
 
     /// The rule of this name.

@@ -12,6 +12,7 @@ mod fingerprint;
 mod key;
 mod outcome;
 mod repository;
+mod show;
 mod waves;
 
 pub use key::{BindingKey, FinalistKey, KernelKey, PhaseKey, TensorKey};

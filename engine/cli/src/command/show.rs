@@ -1,21 +1,40 @@
-//! `ipubuild show`: a target or a package file at a glance.
+//! `ipubuild show`: a target, an artifact of one, or a package file at a glance.
 
+use graph::Selection;
 use package::Package;
 
-use crate::arguments::Options;
+use crate::arguments::{Options, Part};
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened::{self, Surroundings};
-use crate::show::{package_listing, target_listing, to_json};
+use crate::show::{artifact_listing, document_text, package_listing, target_listing, to_json};
 
-pub(crate) fn show(what: &str, json: bool, options: &Options, console: &Console) -> Result<Exit, Fault> {
-    let listing = if what.starts_with(['/', ':', '@']) && !what.ends_with(".ipuexe") {
+/// Rows of a table that are shown as text unless an option says otherwise.
+const ROWS: usize = 40;
+
+pub(crate) fn show(what: &str, json: bool, part: Part, options: &Options, console: &Console) -> Result<Exit, Fault> {
+    let is_label = what.starts_with(['/', ':', '@']);
+    let listing = if let Some((label, stage)) = artifact_listing::split(what).filter(|_| is_label) {
+        show_artifact(label, stage, json, part, options)?
+    } else if part != (Part { tile: None, from: None, limit: None }) {
+        return Err(Fault::input("`--tile`, `--from` and `--limit` are for artifacts; expected `LABEL[stage/index]`"));
+    } else if is_label && !what.ends_with(".ipuexe") {
         show_target(what, json, options)?
     } else {
         show_package(what, json, options)?
     };
     console.result(listing.trim_end());
     Ok(Exit::Success)
+}
+
+fn show_artifact(label: &str, stage: &str, json: bool, part: Part, options: &Options) -> Result<String, Fault> {
+    let surroundings = Surroundings::find(options)?;
+    let label = surroundings.label(label)?;
+    let selection = Selection { tile: part.tile, from: part.from };
+    let document = artifact_listing::document(&surroundings, &label, stage, selection)?;
+    let limit = part.limit.unwrap_or(if json { usize::MAX } else { ROWS });
+    let document = document.limited(limit);
+    if json { to_json(&document) } else { Ok(document_text::text(&document)) }
 }
 
 fn show_target(text: &str, json: bool, options: &Options) -> Result<String, Fault> {

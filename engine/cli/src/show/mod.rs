@@ -1,5 +1,7 @@
 //! Listings for `show`: facts in, text out.
 
+pub(crate) mod artifact_listing;
+pub(crate) mod document_text;
 pub(crate) mod package_listing;
 pub(crate) mod table;
 pub(crate) mod target_listing;

@@ -73,7 +73,11 @@ fn fields_of(target: &LoadedTarget) -> Vec<FieldFact> {
 }
 
 /// The shallow key of the target as it is declared now, and what the store has under it.
-fn record_of(surroundings: &Surroundings, workspace: &Workspace, label: &Label) -> Result<(Digest, Option<TargetRecord>), Fault> {
+pub(crate) fn record_of(
+    surroundings: &Surroundings,
+    workspace: &Workspace,
+    label: &Label,
+) -> Result<(Digest, Option<TargetRecord>), Fault> {
     let mut engine = silent_engine(surroundings.store()?, surroundings)?;
     let keys = engine.apply(workspace, std::slice::from_ref(label)).map_err(|failure| Fault::build(workspace, &failure))?;
     let key = keys.get(label).copied().unwrap_or(Digest::ABSENT);

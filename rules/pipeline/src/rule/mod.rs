@@ -18,7 +18,7 @@ pub use tensors::{Normal, Tensors};
 
 use graph::Registry;
 
-/// All rules: the generic ones and those of this crate.
+/// All rules: the generic ones and those of this crate, and how what they make is shown.
 #[must_use]
 pub fn registry() -> Registry {
     let mut registry = Registry::with_generic_rules();
@@ -29,5 +29,6 @@ pub fn registry() -> Registry {
     registry.add(program::ProgramRule);
     registry.add(device::DeviceRule);
     registry.add(run::RunRule);
+    crate::show::RENDERERS.iter().for_each(|renderer| registry.add_renderer(*renderer));
     registry
 }
