@@ -87,7 +87,7 @@ pub(crate) struct Part {
     pub(crate) tile: Option<u32>,
     /// Of a schedule: what happens from this cycle on
     #[arg(long, value_name = "CYCLE")]
-    pub(crate) from: Option<u64>,
+    pub(crate) from: Option<u32>,
     /// Of an artifact: so many rows of each table [default: 40, with --json all]
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<usize>,

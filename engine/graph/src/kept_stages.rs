@@ -1,39 +1,37 @@
 //! The stages that a target is made of, as the store remembers them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use store::{Digest, RecordKind, Store, StoreFault};
 
-use crate::{RunRecord, StageEntry, TargetInputs, TargetRecord};
+use crate::{Runs, StageEntry, StageName, TargetInputs, TargetRecord};
 
 /// The stages of a target under its shallow key; `None` when it was never built as it is now.
 ///
-/// Targets that are only read have no record of their own: their stages are those that the runs of the store tell of, of
-/// runs in which the target had this key.
+/// Targets that are only read have no record of their own: their stages stand in the records of the targets that used them, as
+/// far as these did.
 pub fn kept_stages(store: &Store, label: &str, key: Digest) -> Result<Option<Vec<StageEntry>>, StoreFault> {
     if let Some(record) = store.record::<TargetRecord>(RecordKind::Target, &key)? {
         return Ok(Some(record.stages));
     }
-    let mut found: Vec<StageEntry> = Vec::new();
-    for (_, run) in RunRecord::newest(store, u32::MAX)? {
-        let of_target = || run.stages.iter().filter(|stage| stage.label == label);
-        if of_target().next().is_none() || !had_key(store, &run, label, key)? {
+    let mut found: BTreeMap<StageName, StageEntry> = BTreeMap::new();
+    let mut looked_at = BTreeSet::new();
+    for target in Runs::newest(store, u32::MAX)?.newest_first.into_iter().flat_map(|(_, run)| run.targets) {
+        if !looked_at.insert(target.key) {
             continue;
         }
-        for stage in of_target() {
-            let Some(digest) = stage.digest else { continue };
-            if found.iter().all(|entry| entry.name != stage.name) {
-                found.push(StageEntry { name: stage.name.clone(), key: stage.key, digest });
-            }
+        let Some(record) = store.record::<TargetRecord>(RecordKind::Target, &target.key)? else { continue };
+        let mut below = record.below.into_iter().filter(|(known, _)| known == label).map(|(_, stage)| stage).peekable();
+        if below.peek().is_some() && had_key(store, target.key, label, key)? {
+            below.for_each(|stage| _ = found.entry(stage.name.clone()).or_insert(stage));
         }
     }
-    found.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(Some(found).filter(|found| !found.is_empty()))
+    Ok(Some(found.into_values().collect::<Vec<_>>()).filter(|found| !found.is_empty()))
 }
 
-/// Whether a target had this key anywhere below the targets of a run.
-fn had_key(store: &Store, run: &RunRecord, label: &str, key: Digest) -> Result<bool, StoreFault> {
-    let mut queue: Vec<Digest> = run.targets.iter().map(|target| target.key).collect();
+/// Whether `label` had this key anywhere below the target with the key `top`.
+fn had_key(store: &Store, top: Digest, label: &str, key: Digest) -> Result<bool, StoreFault> {
+    let mut queue = vec![top];
     let mut seen = BTreeSet::new();
     while let Some(next) = queue.pop() {
         if !seen.insert(next) {

@@ -30,7 +30,7 @@ pub(crate) fn show(what: &str, json: bool, part: Part, options: &Options, consol
 fn show_artifact(label: &str, stage: &str, json: bool, part: Part, options: &Options) -> Result<String, Fault> {
     let surroundings = Surroundings::find(options)?;
     let label = surroundings.label(label)?;
-    let selection = Selection { tile: part.tile, from: part.from };
+    let selection = Selection { tile: part.tile, from: part.from.map(u64::from) };
     let document = artifact_listing::document(&surroundings, &label, stage, selection)?;
     let limit = part.limit.unwrap_or(if json { usize::MAX } else { ROWS });
     let document = document.limited(limit);

@@ -8,6 +8,7 @@ use super::statistics::extents;
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     let bytes: Bytes = shown.decode()?;
     let package = Package::read(&bytes).map_err(|fault| ShowFault::Malformed { message: fault.to_string() })?;
+    package.check().map_err(|faults| ShowFault::Malformed { message: faults.first().map(ToString::to_string).unwrap_or_default() })?;
     let summary = package.summary();
     let document = facts(&summary).fact("file bytes", bytes.len());
     Ok(tables(document, &summary))
