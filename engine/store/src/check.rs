@@ -49,6 +49,8 @@ pub struct Statistics {
 /// Something wrong in a store.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Defect {
+    /// The database itself is damaged, in SQLite's words.
+    Database(String),
     /// A record's bytes are damaged.
     Record(RecordKind, Digest),
     /// The record of a run is damaged.
@@ -87,6 +89,7 @@ impl Defect {
 impl fmt::Display for Defect {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Defect::Database(found) => write!(formatter, "the database of records is damaged: {found}"),
             Defect::Record(kind, key) => write!(formatter, "{} record {} is damaged", kind.name(), key.short()),
             Defect::Run(number) => write!(formatter, "the record of run {number} is damaged"),
             Defect::MissingBlob { kind, key, blob } => {
@@ -152,7 +155,8 @@ fn defects(store: &Store, census: &Census, suspects: &BTreeSet<Digest>) -> Resul
         .filter(|digest| census.blobs.contains_key(*digest))
         .filter_map(|digest| Some((*digest, Defect::of_miss(store.peek(digest).err()?))))
         .collect();
-    let mut defects: Vec<Defect> = unusable.values().cloned().collect();
+    let mut defects: Vec<Defect> = store.records().damage()?.map(Defect::Database).into_iter().collect();
+    defects.extend(unusable.values().cloned());
     for ((kind, key), record) in &census.records {
         if record.is_damaged {
             defects.push(Defect::Record(*kind, *key));
@@ -177,6 +181,7 @@ pub(crate) fn strays(store: &Store) -> Result<Vec<Utf8PathBuf>, StoreFault> {
 fn mend(store: &Store, defect: &Defect) -> Result<(), StoreFault> {
     let may_be_sound = |digest: &Digest| matches!(store.peek(digest), Err(BlobMiss::Unreadable { fault, .. }) if fault.may_pass());
     match defect {
+        Defect::Database(_) => store.records().replace(),
         Defect::MissingBlob { blob, .. } | Defect::Blob(blob) | Defect::Unreadable { blob, .. } if may_be_sound(blob) => Ok(()),
         Defect::Record(kind, key) | Defect::MissingBlob { kind, key, .. } => store.remove_record(*kind, key),
         Defect::Run(number) => store.records().evict(&Eviction { records: &[], runs: &[*number] }),

@@ -156,6 +156,8 @@ const BUSY: Duration = Duration::from_secs(30);
 pub(crate) struct Records {
     path: Utf8PathBuf,
     locks: Utf8PathBuf,
+    /// The file that `connection` uses; another one lies at `path` when another process replaced it.
+    file: Mutex<Option<FileId>>,
     connection: Mutex<Connection>,
     set_aside: Mutex<Vec<Utf8PathBuf>>,
 }
@@ -196,17 +198,17 @@ impl Drop for Records {
 
 impl Records {
     pub(crate) fn open(path: &Utf8Path, locks: &Utf8Path) -> Result<Records, StoreFault> {
-        let set_aside = Mutex::new(Vec::new());
-        let connection = match connect(path, locks) {
-            Err(Refusal::Sqlite(error)) if is_corruption(&error) => {
-                let _guard = key_lock::lock_file(locks, "open")?;
-                lock(&set_aside).push(move_aside(path)?);
-                create(path)
-            }
-            other => other,
-        }
-        .map_err(|refusal| refusal.into_fault("open the records", path))?;
-        Ok(Records { path: path.to_owned(), locks: locks.to_owned(), connection: Mutex::new(connection), set_aside })
+        let (connection, set_aside) = match connect(path, locks) {
+            Err(Refusal::Sqlite(error)) if is_damage(&error, path) => replace(path, locks, None)?,
+            other => (other.map_err(|refusal| refusal.into_fault("open the records", path))?, None),
+        };
+        Ok(Records {
+            path: path.to_owned(),
+            locks: locks.to_owned(),
+            file: Mutex::new(file_of(path)),
+            connection: Mutex::new(connection),
+            set_aside: Mutex::new(set_aside.into_iter().collect()),
+        })
     }
 
     /// The damaged database files that were replaced since the last call.
@@ -467,8 +469,8 @@ impl Records {
     fn with<T>(&self, name: &'static str, operation: impl Fn(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreFault> {
         let mut connection = lock(&self.connection);
         match operation(&mut connection) {
-            Err(error) if is_corruption(&error) => {
-                self.replace(&mut connection)?;
+            Err(error) if is_damage(&error, &self.path) => {
+                self.replace_under(&mut connection)?;
                 operation(&mut connection)
             }
             other => other,
@@ -476,12 +478,49 @@ impl Records {
         .map_err(|error| fault(name, &self.path, &error))
     }
 
-    fn replace(&self, connection: &mut Connection) -> Result<(), StoreFault> {
-        let _guard = key_lock::lock_file(&self.locks, "open")?;
-        lock(&self.set_aside).push(move_aside(&self.path)?);
-        *connection = create(&self.path).map_err(|refusal| refusal.into_fault("create the records", &self.path))?;
+    /// Sets the database aside for an empty one.
+    pub(crate) fn replace(&self) -> Result<(), StoreFault> {
+        self.replace_under(&mut lock(&self.connection))
+    }
+
+    fn replace_under(&self, connection: &mut Connection) -> Result<(), StoreFault> {
+        let mut file = lock(&self.file);
+        let (new, aside) = replace(&self.path, &self.locks, *file)?;
+        *connection = new;
+        *file = file_of(&self.path);
+        lock(&self.set_aside).extend(aside);
         Ok(())
     }
+
+    /// What SQLite finds wrong with the database itself.
+    pub(crate) fn damage(&self) -> Result<Option<String>, StoreFault> {
+        let found: String =
+            self.with("check the records", |connection| connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0)))?;
+        Ok((found != "ok").then_some(found))
+    }
+}
+
+/// Device and inode.
+type FileId = (u64, u64);
+
+fn file_of(path: &Utf8Path) -> Option<FileId> {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// A sound database, and where the damaged one lies now; unless another process has replaced the damaged one, which is `known`,
+/// already.
+fn replace(path: &Utf8Path, locks: &Utf8Path, known: Option<FileId>) -> Result<(Connection, Option<Utf8PathBuf>), StoreFault> {
+    let _guard = key_lock::lock_file(locks, "open")?;
+    let fault = |refusal: Refusal| refusal.into_fault("create the records", path);
+    if known.is_none() || known != file_of(path) {
+        match create(path) {
+            Err(Refusal::Sqlite(error)) if is_damage(&error, path) => {}
+            other => return other.map(|connection| (connection, None)).map_err(fault),
+        }
+    }
+    let aside = move_aside(path)?;
+    Ok((create(path).map_err(fault)?, Some(aside)))
 }
 
 /// Pages, unused pages, and bytes of a page.
@@ -596,8 +635,24 @@ fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-fn is_corruption(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+/// Whether an error can only come from bytes that were damaged: those that SQLite calls so; statements that worked and do not
+/// any more, or values of another type; and a file that may be written and says that it may not.
+fn is_damage(error: &rusqlite::Error, path: &Utf8Path) -> bool {
+    use rusqlite::Error;
+    let may_write = || nix::unistd::access(path.as_std_path(), nix::unistd::AccessFlags::W_OK).is_ok();
+    match error {
+        Error::FromSqlConversionFailure(..) | Error::IntegralValueOutOfRange(..) | Error::InvalidColumnType(..) => true,
+        Error::SqlInputError { .. } => true,
+        error => match error.sqlite_error() {
+            Some(sqlite) => match sqlite.code {
+                ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
+                ErrorCode::ReadOnly => may_write(),
+                ErrorCode::Unknown => sqlite.extended_code == rusqlite::ffi::SQLITE_ERROR,
+                _ => false,
+            },
+            None => false,
+        },
+    }
 }
 
 /// Renames the database away. The database goes first: what remains of it is then no valid log of a new one.
