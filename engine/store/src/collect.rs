@@ -60,6 +60,7 @@ struct Uses {
 
 pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, StoreFault> {
     let _one = key_lock::lock_file(&store.locks(), "gc")?;
+    // Builds wait meanwhile: half of 100,000 packed blobs went in 0.65 s, 1,000 files in 60 ms (benches/store.rs, 2 cores).
     let alone = key_lock::lock_file(&store.locks(), "sweep")?;
     let mut report = GcReport { bytes_before: disk_bytes(store)?, ..GcReport::default() };
     let most = policy.max_bytes.unwrap_or(u64::MAX);
