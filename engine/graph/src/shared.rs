@@ -253,7 +253,12 @@ impl WriteBehind {
             batch
         };
         let result = store.commit(&batch);
-        lock(&self.slots).written_now = None;
+        let mut slots = lock(&self.slots);
+        slots.written_now = None;
+        if result.is_err() {
+            // The queries that made it do not run again in this process.
+            slots.open.add_missing(Arc::unwrap_or_clone(batch));
+        }
         result
     }
 

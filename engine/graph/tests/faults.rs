@@ -124,6 +124,9 @@ impl EventSink for Silence {
     fn event(&self, _: &Event) {}
 }
 
+/// Digests of stages and the bytes of what was exported.
+type Built = (BTreeMap<String, Digest>, Vec<u8>);
+
 struct Place {
     _directory: tempfile::TempDir,
     root: Utf8PathBuf,
@@ -146,21 +149,33 @@ impl Place {
     }
 
     /// As a process does: the digest of each stage, and the bytes that were exported.
-    fn build(&self) -> Result<(BTreeMap<String, Digest>, Vec<u8>), String> {
+    fn build(&self) -> Result<Built, String> {
+        self.build_with(&mut self.engine()?)
+    }
+
+    fn engine(&self) -> Result<Engine, String> {
+        let store = Store::open(&self.store).map_err(|fault| fault.to_string())?;
+        let shared = Shared::new(store, Arc::new(Silence), SourceReader::new(&self.root, &[]));
+        Engine::new(shared, EngineOptions { threads: 2, shuffle: None }).map_err(|failure| failure.to_string())
+    }
+
+    fn build_with(&self, engine: &mut Engine) -> Result<Built, String> {
         let mut registry = Registry::with_generic_rules();
         registry.add(TextRule);
         let patterns = [Pattern::Below(PackageName::in_workspace(""))];
         let request = LoadRequest { root: &self.root, registry: &registry, repositories: &[], patterns: &patterns, overrides: &[] };
         let workspace = Workspace::load(&request).map_err(|faults| faults.to_string())?;
-        let store = Store::open(&self.store).map_err(|fault| fault.to_string())?;
-        let recorder = Arc::new(RunRecorder::start(Arc::new(Silence), "/workspace", vec!["build".to_owned()]));
-        let shared = Shared::new(store, recorder.clone(), SourceReader::new(&self.root, &[]));
-        let mut engine = Engine::new(shared, EngineOptions { threads: 2, shuffle: None }).map_err(|failure| failure.to_string())?;
+        let recorder = RunRecorder::start(Arc::new(Silence), "/workspace", vec!["build".to_owned()]);
         let label = Label::parse("//words:poem", &PackageName::in_workspace("")).expect("a label");
         engine.build_targets(&workspace, &[label]).map_err(|failure| failure.to_string())?;
         RunRecorder::keep(engine.shared().store(), &recorder.record(RunOutcome::Succeeded), &[]).map_err(|fault| fault.to_string())?;
         let digests = engine.shared().stage_digests().into_iter().map(|(id, digest)| (id.to_string(), digest)).collect();
         Ok((digests, fs::read(self.root.join("artifacts/words/poem/joined.txt")).map_err(|error| error.to_string())?))
+    }
+
+    fn remove_exports(&self) {
+        let removed = fs::remove_dir_all(self.root.join("artifacts"));
+        assert!(removed.is_ok() || !self.root.join("artifacts").exists());
     }
 
     fn defects(&self) -> Vec<Defect> {
@@ -201,11 +216,34 @@ fn sweep(what: &str, stride: usize, prepare: impl Fn(&Place)) {
                 assert!(again.0.iter().all(|(id, digest)| digests.get(id).is_none_or(|known| known == digest)), "{context}");
                 Store::open(&place.store).expect("opens").gc(&GcPolicy::default()).expect("collects");
                 assert_eq!(place.defects(), [], "{context}");
-                fs::remove_dir_all(place.root.join("artifacts")).expect("removed");
+                place.remove_exports();
                 assert_eq!(place.build().expect("builds").1, bytes, "from the store alone; {context}");
             }
         }
         eprintln!("{what}, {name}: {} failures at {calls} calls, {failed} told, {succeeded} overcome", failed + succeeded);
+    }
+}
+
+/// An engine goes on after all its calls failed from some moment on, and what it made meanwhile is in the store all the same.
+fn go_on(stride: usize) {
+    let (_, bytes) = Place::new().build().expect("builds");
+    faults::fail(u64::MAX..=u64::MAX, 0);
+    Place::new().build().expect("builds");
+    let calls = faults::stop();
+    for call in (0..calls).step_by(stride) {
+        let place = Place::new();
+        let mut engine = place.engine().expect("an engine");
+        faults::fail(call..=u64::MAX, ERRORS[0].1);
+        let failed = place.build_with(&mut engine);
+        faults::stop();
+        let again = place.build_with(&mut engine).unwrap_or_else(|failure| panic!("call {call}: {:?}, then {failure}", failed.err()));
+        assert_eq!(again.1, bytes, "call {call}");
+        engine.shared().flush().expect("written");
+        drop(engine);
+        place.remove_exports();
+        let mut next = place.engine().expect("an engine");
+        assert_eq!(place.build_with(&mut next).expect("builds").1, bytes, "call {call}");
+        assert_eq!(next.shared().take_executed().len(), 0, "call {call}");
     }
 }
 
@@ -214,8 +252,9 @@ fn sweep(what: &str, stride: usize, prepare: impl Fn(&Place)) {
 fn any_call_on_files_may_fail_under_a_build() {
     let is_all = std::env::var("STORE_FAULTS").is_ok_and(|value| value == "all");
     sweep("first build", if is_all { 1 } else { 3 }, |_| {});
+    go_on(if is_all { 1 } else { 3 });
     sweep("build after an export was removed", 1, |place| {
         place.build().expect("builds");
-        fs::remove_dir_all(place.root.join("artifacts")).expect("removed");
+        place.remove_exports();
     });
 }

