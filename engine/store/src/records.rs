@@ -468,6 +468,11 @@ impl Records {
     /// Runs `operation`; when it finds the database damaged, replaces the database and runs it once more.
     fn with<T>(&self, name: &'static str, operation: impl Fn(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreFault> {
         let mut connection = lock(&self.connection);
+        disk::call(|| Ok(())).map_err(|error| StoreFault::Records {
+            operation: name,
+            path: self.path.clone(),
+            message: error.to_string(),
+        })?;
         match operation(&mut connection) {
             Err(error) if is_damage(&error, &self.path) => {
                 self.replace_under(&mut connection)?;
