@@ -382,6 +382,34 @@ fn pack_is_written_anew_under_readers() {
     assert_eq!(place.open().check(false).expect("checks").defects, []);
 }
 
+/// Every file, the database and its log too, may grow to a bound only: SQLite meets it in the middle of what it writes.
+#[test]
+fn child_whose_files_meet_a_bound() {
+    let Some(root) = root_of_child() else { return };
+    let Ok(store) = Store::open(&root) else { return };
+    for number in 0..200_u32 {
+        let mut batch = Batch::default();
+        let blob = batch.blob(number.to_le_bytes().repeat(200).into());
+        batch.record(RecordKind::Action, key(&number.to_string()), &blob, References::blobs([blob])).expect("encodes");
+        if let Err(fault) = store.commit(&batch) {
+            assert!(fault.may_pass(), "{fault}");
+            return;
+        }
+    }
+}
+
+#[test]
+fn store_whose_files_met_a_bound_is_sound_and_works_on() {
+    for blocks in [1, 8, 32, 50, 90, 200] {
+        let place = Place::new();
+        in_child(&format!("trap '' XFSZ; ulimit -S -f {blocks}"), "child_whose_files_meet_a_bound", &place.root);
+        let store = place.open();
+        assert_eq!(store.check(false).expect("checks").defects, [], "{blocks} blocks");
+        build(&store, "one", body("one"));
+        assert_eq!(store.record(RecordKind::Action, &key("one")), Ok(Some(Digest::of(&body("one")))), "{blocks} blocks");
+    }
+}
+
 fn files_below(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
     let entries = directory.read_dir_utf8().into_iter().flatten().map(|entry| entry.expect("an entry"));
     entries.flat_map(|entry| if entry.path().is_dir() { files_below(entry.path()) } else { vec![entry.path().to_owned()] }).collect()
