@@ -139,7 +139,7 @@ fn log_knows_the_chain_of_stages_that_took_longest_through_parts_of_artifacts() 
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");
     assert!(number(engine) > 0.0 && number(engine) <= number(wall) && number(work) > 0.0, "{log}");
     let spans: Vec<&str> = log["spans"].as_array().expect("a list").iter().filter_map(|span| span["name"].as_str()).collect();
-    assert!(["expanded", "store"].iter().all(|name| spans.contains(name)), "{spans:?}");
+    assert!(["finalists", "store"].iter().all(|name| spans.contains(name)), "{spans:?}");
     good(place.run(&["//:run"]));
     assert!(!good(place.run(&["log", "2"])).out.contains("-0.0"));
 }
