@@ -85,8 +85,7 @@ pub fn finalists(
     check_names(model, layout, checkpoints)?;
     let axes = axes(model)?;
     let demands = demands(model);
-    let mut considered = 0;
-    let found = search(model, layout, kernels, costs, &axes, &demands, &mut considered).map_err(|fault| vec![fault])?;
+    let (found, considered) = search(model, layout, kernels, costs, &axes, &demands, threads).map_err(|fault| vec![fault])?;
     let whole: Vec<_> = found.into_iter().map(|state| state.plan(layout, &axes)).collect();
     let plans = judge(whole, layout, threads, |plan| judged_plan(model, layout, kernels, costs, plan)).map_err(|fault| vec![fault])?;
     let padded = axes.iter().filter(|axis| axis.parts > 1 && axis.width != axis.padded).count();
@@ -237,29 +236,23 @@ fn search(
     costs: &Costs,
     axes: &[ColumnAxis],
     demands: &[Demand],
-    considered: &mut u64,
-) -> Result<Vec<State>, Fault> {
+    threads: usize,
+) -> Result<(Vec<State>, u64), Fault> {
+    let mut considered = 0;
     let context = Context { model, layout, kernels, axes, demands };
     let search = Search { model, layout, costs, axes, demands };
     let mut beam = vec![State::new(layout)];
     for (number, operation) in (0u32..).zip(&model.operations) {
         let candidates = context.of(number)?;
-        let mut next = Vec::new();
-        for state in &beam {
-            for candidate in &candidates {
-                for first in search.firsts(state, candidate) {
-                    *considered += 1;
-                    next.extend(search.extended(state, candidate, first, operation.result));
-                }
-            }
-        }
-        beam = kept(next);
+        let next = spread(&beam, threads, |state| search.after(state, &candidates, operation.result));
+        considered += next.iter().map(|(considered, _)| considered).sum::<u64>();
+        beam = kept(next.into_iter().flat_map(|(_, states)| states).collect());
         if beam.is_empty() {
             let reason = "none of its plans takes its operands in an order that the operations before it leave them in".to_owned();
             return Err(Fault::Grid { operation: operation.name.clone(), reason });
         }
     }
-    Ok(beam)
+    Ok((beam, considered))
 }
 
 /// The cheapest that fit, then the smallest.
@@ -289,6 +282,18 @@ fn varied(states: Vec<State>) -> Vec<State> {
 }
 
 impl Search<'_> {
+    /// The states after one more operation, and how many were considered.
+    fn after(&self, state: &State, candidates: &[Candidate], result: ValueId) -> (u64, Vec<State>) {
+        let (mut considered, mut states) = (0, Vec::new());
+        for candidate in candidates {
+            for first in self.firsts(state, candidate) {
+                considered += 1;
+                states.extend(self.extended(state, candidate, first, result));
+            }
+        }
+        (considered, states)
+    }
+
     /// Start positions worth trying: the beginning, and behind the operation before while tiles are free.
     fn firsts(&self, state: &State, candidate: &Candidate) -> Vec<u32> {
         let mut firsts = vec![0];

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use compiler::program::Variant;
-use graph::{Db, Engine, Failure, Label, Target, WaveFunction, data_of};
+use graph::{Db, Digest, Engine, Failure, Label, Target, WaveFunction, data_of};
 
 use crate::key::{BindingKey, FinalistKey, KernelKey, PhaseKey};
 use crate::rule::{Program, Run};
@@ -17,11 +17,11 @@ use crate::stage::model::model;
 use crate::stage::reference::{given_values, reference};
 use crate::stage::rows::rows;
 use crate::stage::schedule::schedule;
-use crate::stage::selected::selected;
+use crate::stage::selected::{refined, selected};
 use crate::stage::tile_code::tile_code;
 
 /// Waves of a `program`.
-pub(crate) const PROGRAM: &[WaveFunction] = &[prepare, write_rows];
+pub(crate) const PROGRAM: &[WaveFunction] = &[prepare, refine, write_rows];
 
 /// Waves of a `run`; its program is built before it.
 pub(crate) const RUN: &[WaveFunction] = &[give];
@@ -48,11 +48,11 @@ mod cost {
 fn prepare(engine: &Engine, label: &Label) -> Result<(), Failure> {
     let program = engine.target(label);
     let count = finalists(engine, program)?.facts().len() as u32;
-    let kernels = Mutex::new(BTreeSet::new());
+    let begun = Mutex::new(Begun::default());
     let needs = (0..count).map(|index| (cost::FINALIST, Need::Finalist(index))).collect();
     engine.growing_wave(label, "finalists", needs, |engine, need| {
         match need {
-            Need::Finalist(index) => return needs_of(engine, program, index, &kernels),
+            Need::Finalist(index) => return needs_of(engine, program, index, &begun),
             // Failures are found again by the queries that read these.
             Need::Code(index) => _ = tile_code(engine, FinalistKey::new(engine, program, index)),
             Need::Phase { finalist, phase } => _ = schedule(engine, PhaseKey::new(engine, program, finalist, phase, 0)),
@@ -66,19 +66,36 @@ fn prepare(engine: &Engine, label: &Label) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a finalist needs besides the `kernels` that others needed before.
-fn needs_of(engine: &Engine, program: Target, index: u32, kernels: &Mutex<BTreeSet<Variant>>) -> Vec<(u64, Need)> {
+/// What finalists needed so far. Two threads at one result would be one thread that waits for the other.
+#[derive(Default)]
+struct Begun {
+    problems: BTreeSet<Digest>,
+    kernels: BTreeSet<Variant>,
+}
+
+/// What a finalist needs besides what was begun for others.
+fn needs_of(engine: &Engine, program: Target, index: u32, begun: &Mutex<Begun>) -> Vec<(u64, Need)> {
     let Ok(expanded) = expanded(engine, FinalistKey::new(engine, program, index)) else { return Vec::new() };
-    let phases = expanded.facts().phases.iter().zip(0..);
+    let mut begun = begun.lock().unwrap_or_else(PoisonError::into_inner);
+    let phases = expanded.facts().phases.iter().zip(0..).filter(|(facts, _)| begun.problems.insert(facts.problem));
     let phases = phases.map(|(facts, phase)| (u64::from(facts.transfers) * cost::TRANSFER, Need::Phase { finalist: index, phase }));
     let mut needs: Vec<(u64, Need)> = phases.collect();
-    let mut known = kernels.lock().unwrap_or_else(PoisonError::into_inner);
-    let new = expanded.facts().variants.iter().filter(|variant| known.insert((*variant).clone()));
+    let new = expanded.facts().variants.iter().filter(|variant| begun.kernels.insert((*variant).clone()));
     needs.extend(new.map(|variant| (cost::KERNEL, Need::Kernel(variant.clone()))));
     if index == 0 {
         needs.push((cost::CODE, Need::Code(index)));
     }
     needs
+}
+
+/// Counts the clocks of every finalist.
+fn refine(engine: &Engine, label: &Label) -> Result<(), Failure> {
+    let program = engine.target(label);
+    let indices: Vec<u32> = (0..finalists(engine, program)?.facts().len() as u32).collect();
+    engine.wave(label, "clocks", &indices, |engine, index| {
+        let _ = refined(engine, FinalistKey::new(engine, program, *index));
+    });
+    Ok(())
 }
 
 /// Writes the rows of every phase of the selected finalist.
