@@ -32,16 +32,21 @@ impl TemporaryWorkspace {
     }
 
     /// Writes a file below the root.
-    pub fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.root.join(path);
         fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("folders can be made");
-        fs::write(path, text).expect("files can be written");
+        fs::write(path, content).expect("files can be written");
     }
 
     /// Bytes of a file below the root.
     #[must_use]
     pub fn read(&self, path: &str) -> Vec<u8> {
         fs::read(self.root.join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    /// Makes all files what they are in `other`.
+    pub fn restore(&self, other: &TemporaryWorkspace) {
+        copy_files(&other.root, &self.root);
     }
 
     /// Moves the workspace to another directory; the store stays where it is.

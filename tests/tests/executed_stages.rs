@@ -12,6 +12,7 @@ use compiler::kernel_table::printed;
 use graph::{Db, Digest, EngineOptions, Label, PackageName, StageId};
 use pipeline::{FinalistKey, stage};
 use tests::kernel_files::{manifest, source};
+use tests::place::{halves, npy};
 use tests::{Session, TemporaryWorkspace};
 
 /// 60 tokens of 40 channels, one head, on 8 tiles; `softmax` and `normalise` come from the workspace.
@@ -169,8 +170,14 @@ impl Fixture {
     }
 
     fn of(build: &str) -> Self {
+        Self::with(build, |_| ())
+    }
+
+    /// The same with files that `add` writes.
+    fn with(build: &str, add: impl Fn(&TemporaryWorkspace)) -> Self {
         let workspace = TemporaryWorkspace::new(build);
-        workspace.write("kernels.toml", &manifest(&["softmax", "normalise"]));
+        add(&workspace);
+        workspace.write("kernels.toml", manifest(&["softmax", "normalise"]));
         workspace.write("softmax.S", source("softmax.S"));
         workspace.write("normalise.S", source("normalise.S"));
         let mut session = workspace.session(OPTIONS);
@@ -192,10 +199,7 @@ impl Fixture {
         let expected = expand(expected, &known);
         assert_same(&here, &expected, "in the same process");
         assert_same(&elsewhere, &expected, "in a new process");
-        for path in ["BUILD.toml", "kernels.toml", "softmax.S", "normalise.S"] {
-            let before = String::from_utf8(self.before.read(path)).expect("UTF-8");
-            self.workspace.write(path, &before);
-        }
+        self.workspace.restore(&self.before);
         assert_eq!(executed(&mut self.session).0, [""; 0], "after the edit was taken back");
     }
 
@@ -210,7 +214,7 @@ impl Fixture {
         let edit = |workspace: &TemporaryWorkspace| {
             let text = String::from_utf8(workspace.read(path)).expect("UTF-8");
             assert_eq!(text.matches(old).count(), 1, "`{old}` in {path}");
-            workspace.write(path, &text.replace(old, new));
+            workspace.write(path, text.replace(old, new));
         };
         self.check(edit, expected);
     }
@@ -264,7 +268,7 @@ fn expand(expected: &str, known: &BTreeSet<String>) -> Vec<String> {
 fn form_of_declarations_place_and_threads_execute_nothing() {
     let mut fixture = Fixture::new();
     fixture.check(|_| (), "");
-    fixture.check(|workspace| workspace.write("BUILD.toml", &format!("# A comment.\n{PROGRAM}# Another.\n")), "");
+    fixture.check(|workspace| workspace.write("BUILD.toml", format!("# A comment.\n{PROGRAM}# Another.\n")), "");
     fixture.check(|workspace| workspace.write("BUILD.toml", REWRITTEN), "");
     fixture.check(|workspace| workspace.write("unused.S", "nothing reads this\n"), "");
     let mut moved = fixture.before.copy();
@@ -372,6 +376,61 @@ fn seed_of_the_device_executes_the_simulation_and_seed_of_samples_the_verdict() 
     fixture.check_declaration("tolerance = { default = 3e-3 }", "tolerance = { default = 3e-3 }\nsample_seed = 5", "run[verdict]");
 }
 
+/// The program with tensors, expected values and machine parameters from files.
+fn with_files() -> Fixture {
+    let machine = "\n[machine]\nrule = \"machine\"\nchip = \"c600\"\nparameters = \"parameters.toml\"\n";
+    let known = "\n[known]\nrule = \"tensors\"\nfiles = [\"output.npy\"]\n";
+    let text = PROGRAM
+        .replace("seed = 1\nnormal.hidden = { shape = [1, 60, 40] }", "files = [\"hidden.npy\"]")
+        .replace("machine = \"@ipu//machines:c600\"", "machine = \":machine\"")
+        .replace("tolerance = { default = 3e-3 }", "tolerance = { default = 3e-3, output = 10.0 }\nexpected = { output = \":known\" }");
+    Fixture::with(&(text + machine + known), |workspace| {
+        workspace.write("hidden.npy", npy("<f2", "(1, 60, 40)", &halves(2400)));
+        workspace.write("output.npy", npy("<f2", "(1, 60, 40)", &halves(2400)));
+        workspace.write("parameters.toml", ipu21::data::PARAMETERS);
+    })
+}
+
+fn flip_last_bit(path: &str) -> impl Fn(&TemporaryWorkspace) {
+    move |workspace| {
+        let mut bytes = workspace.read(path);
+        *bytes.last_mut().expect("data") ^= 1;
+        workspace.write(path, bytes);
+    }
+}
+
+#[test]
+fn files_of_tensors_execute_what_is_made_from_them() {
+    let mut fixture = with_files();
+    fixture.check(flip_last_bit("hidden.npy"), "input[tensor/hidden] run[host_file/hidden] run[reference] run[simulation] run[verdict]");
+    fixture.check(flip_last_bit("output.npy"), "known[tensor/output] run[verdict]");
+}
+
+#[test]
+fn parameters_of_the_machine_execute_what_reads_them() {
+    let mut fixture = with_files();
+    fixture.check_file("parameters.toml", "\n[barrier] ", "\n# A comment changes no value.\n[barrier] ", "");
+    // Packages and verdicts name the digest of the parameters.
+    fixture.check_file(
+        "parameters.toml",
+        "\nhost = 2000 ",
+        "\nhost = 2001 ",
+        "program[measured/*] program[package] run[simulation] run[verdict]",
+    );
+}
+
+#[test]
+fn checkpoints_execute_the_program_and_its_run() {
+    let mut fixture = Fixture::new();
+    // The plans are the same ones; every phase and every kernel but the runtime is the old one.
+    fixture.check_declaration(
+        "checkpoints = [0, 1, 2, 6]",
+        "checkpoints = [0, 1, 6]",
+        "program[expanded/*] program[finalists] program[images] program[kernel_object/runtime] program[package] program[placement/0] \
+         program[refined/*] program[rows/0] program[tile_code/0] run[reference] run[simulation] run[verdict]",
+    );
+}
+
 /// What later stages read of a program's finalists.
 struct Finalists {
     /// By finalist: digests of plan, mapping and expanded program.
@@ -455,7 +514,7 @@ fn check_layout(new: &str) -> [Finalists; 2] {
         .replace("normal.wq", "normal.wo = { shape = [40, 24], variance = 0.00625 }\nnormal.wq");
     let mut fixture = Fixture::of(&text);
     let before = Finalists::of(&fixture.session);
-    let edit = |workspace: &TemporaryWorkspace| workspace.write("BUILD.toml", &text.replace("tiles = 8", new));
+    let edit = |workspace: &TemporaryWorkspace| workspace.write("BUILD.toml", text.replace("tiles = 8", new));
     edit(&fixture.workspace);
     let (here, _) = executed(&mut fixture.session);
     let there = fixture.before.copy();

@@ -326,16 +326,25 @@ impl Parser<'_> {
         let mut stage = None;
         if self.eat('[') {
             let name = self.name("a stage")?;
-            let index = if self.eat('/') { Some(self.name("an index")?) } else { None };
+            let index = if self.eat('/') { Some(self.index()?) } else { None };
             self.need(']', "`]`")?;
             stage = Some(StageName { stage: name, index });
         }
         self.end(Pattern::One(Label::of(package, name, point, stage)))
     }
 
-    /// Whether the bracket here holds `key=value`.
+    /// Whether the bracket here holds `key=value`; behind a stage's `/` an index may, too.
     fn is_point(&self) -> bool {
-        self.characters[self.at..].iter().take_while(|character| **character != ']').any(|character| *character == '=')
+        self.characters[self.at..].iter().take_while(|character| !"]/".contains(**character)).any(|character| *character == '=')
+    }
+
+    /// Which of a stage's pieces, as in `kernel_object/gemm{k=5}`: whatever the rule calls it.
+    fn index(&mut self) -> Result<String, LabelFault> {
+        let start = self.at;
+        while self.peek().is_some_and(|character| !"[]".contains(character) && !character.is_whitespace()) {
+            self.at += 1;
+        }
+        if self.at == start { Err(self.fault("an index")) } else { Ok(self.characters[start..self.at].iter().collect()) }
     }
 
     fn point(&mut self) -> Result<BTreeMap<String, String>, LabelFault> {

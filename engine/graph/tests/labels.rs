@@ -26,6 +26,8 @@ fn labels_are_displayed_in_full() {
     check("//nets:mlp[tiles=64,rows=3]", "//nets:mlp[rows=3,tiles=64]");
     check("//nets:mlp[exchange/3]", "//nets:mlp[exchange/3]");
     check("//nets:mlp[tiles=64][exchange]", "//nets:mlp[tiles=64][exchange]");
+    check("//nets:mlp[kernel_object/gemm{k=5,n=1}]", "//nets:mlp[kernel_object/gemm{k=5,n=1}]");
+    check("//nets:mlp[tiles=64][measured/gemm{k=5}]", "//nets:mlp[tiles=64][measured/gemm{k=5}]");
     check("//nets/...", "//nets/...");
     check("//...", "//...");
     check("@ipu//...", "@ipu//...");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::place::{LARGE, Place, Ran, SMALL};
 
@@ -255,4 +256,49 @@ fn graph_is_a_tree_a_picture_or_a_page_of_its_own() {
     // Nothing is fetched from elsewhere.
     assert_eq!(html.matches("http").count(), 1, "the name space of the picture");
     assert!(!html.contains("src=") && !html.contains("href="));
+}
+
+/// Starts a build, waits for the first line that holds `line`, and stops it; code, time until the end, what it said.
+fn stopped_at(place: &Place, arguments: &[&str], line: &str) -> (Option<i32>, Duration, String) {
+    let mut child = place.command(arguments).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped"));
+    let mut said = String::new();
+    while !said.contains(line) {
+        assert!(lines.read_line(&mut said).expect("text") > 0, "it ended without {line}: {said}");
+    }
+    let stopped = Instant::now();
+    tests::watching::signal(child.id(), "INT");
+    lines.read_to_string(&mut said).expect("text");
+    (child.wait().expect("ends").code(), stopped.elapsed(), said)
+}
+
+/// What ends within a second on a machine that does nothing else.
+const PROMPT: Duration = Duration::from_secs(3);
+
+#[test]
+fn long_stage_is_given_up_and_what_was_finished_is_kept() {
+    let place = Place::small();
+    place.write("large/BUILD.toml", LARGE.as_bytes());
+    let (code, elapsed, said) = stopped_at(&place, &["-v", "//large:run"], "//large:program[package] ");
+    assert_eq!(code, Some(130), "{said}");
+    assert!(elapsed < PROMPT, "{elapsed:?}");
+    let again = good(place.run(&["-v", "//large:run"])).err;
+    let cached = |stage: &str| again.lines().find(|line| line.contains(stage)).map(|line| line.ends_with("cached=true"));
+    // The target may have been finished as well; then nobody asks for its stages.
+    assert!(cached("//large:program[package] ").unwrap_or(true) && cached("//large:run[verdict] ") == Some(false), "{again}");
+}
+
+#[test]
+fn stopped_verify_leaves_nothing_behind() {
+    let place = Place::small();
+    place.write("large/BUILD.toml", LARGE.as_bytes());
+    good(place.run(&["//large:run"]));
+    let (code, elapsed, said) = stopped_at(&place, &["-v", "verify", "//large:run"], "cached=false");
+    assert_eq!(code, Some(130), "{said}");
+    assert!(elapsed < PROMPT, "{elapsed:?}");
+    let store = place.beside("cache/ipubuild");
+    let names = std::fs::read_dir(&store).expect("a folder").map(|entry| entry.expect("an entry").file_name());
+    let left: Vec<_> = names.filter(|name| name.to_string_lossy().starts_with("verify-")).collect();
+    assert!(left.is_empty(), "{left:?}");
+    good(place.run(&["verify", "//large:run"]));
 }

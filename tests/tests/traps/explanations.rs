@@ -37,6 +37,10 @@ fn key_of_an_artifact_is_spelled_out_after_the_run() {
     for part in ["key       ", "artifact  ", "  code  ", "images", "//:program[images]"] {
         assert!(text.contains(part), "{part}: {text}");
     }
+    let listed = good(place.run(&["show", "//:program[kernel_object]", "--json"])).out;
+    let kernel = listed.split('"').find(|word| word.starts_with("gemm{")).unwrap_or_else(|| panic!("no gemm in {listed}"));
+    let text = good(place.run(&["why", &format!("//:program[kernel_object/{kernel}]")])).out;
+    assert!(text.contains("  source ") && text.contains("  variant "), "{text}");
     let ran = place.run(&["why", "//:program[pakage]"]);
     assert_eq!(ran.code, Some(2));
     assert!(ran.err.contains("`//:program` has no artifact `[pakage]`") && ran.err.contains("nearest [package]"), "{}", ran.err);
