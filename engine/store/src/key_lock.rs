@@ -83,7 +83,6 @@ pub(crate) fn share_file(directory: &Utf8Path, name: &str) -> Result<KeyLock, St
 
 fn open(directory: &Utf8Path, name: &str) -> Result<(Utf8PathBuf, File), StoreFault> {
     let path = directory.join(name);
-    let open = || disk::call(|| File::options().create(true).truncate(false).write(true).open(&path));
-    let file = open().or_else(|_| disk::create_dir_all(directory).and_then(|()| open()));
+    let file = disk::open_or_create(&path).or_else(|_| disk::create_dir_all(directory).and_then(|()| disk::open_or_create(&path)));
     file.map_err(|error| StoreFault::file("open the lock", &path, &error)).map(|file| (path, file))
 }

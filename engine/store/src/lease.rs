@@ -39,6 +39,8 @@ impl Lease {
                 disk::call(create).and_then(|file| file.keep().map_err(|error| error.error)).map_err(|error| fault(&error))?;
             let path = Utf8PathBuf::from_path_buf(path).map_err(|_| fault(&std::io::ErrorKind::InvalidFilename.into()))?;
             disk::call(|| file.lock()).map_err(|error| fault(&error))?;
+            // Others read it when they collect; one of them may have removed it by now.
+            let _ = disk::inherit_mode(&path);
             // Someone who found the new file unlocked may have taken it for one that was left behind.
             if path.exists() {
                 return Ok(Lease { path, file, announced: Mutex::default() });

@@ -626,6 +626,8 @@ fn version_of(connection: &Connection) -> rusqlite::Result<i64> {
 }
 
 fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {
+    // An empty file is an empty database; SQLite gives its log the same mode. What cannot be made, it says itself.
+    let _ = disk::open_or_create(path);
     let connection = Connection::open(path)?;
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(32);

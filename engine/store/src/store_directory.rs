@@ -137,7 +137,8 @@ impl Batch {
 impl Store {
     /// Opens the store in `root`, creating it when there is none.
     pub fn open(root: &Utf8Path) -> Result<Store, StoreFault> {
-        disk::create_dir_all(root).map_err(|error| StoreFault::file("create the store", root, &error))?;
+        // Who shares it is said by the mode of this folder alone, so that is not taken from the one around it.
+        disk::call(|| std::fs::create_dir_all(root)).map_err(|error| StoreFault::file("create the store", root, &error))?;
         check_version(root)?;
         let records = Records::open(&root.join("records.sqlite"), &root.join("locks"))?;
         Ok(Store {

@@ -376,3 +376,37 @@ fn records_of_the_first_format_are_dropped_and_blobs_are_kept() {
     assert_eq!(store.runs(10), Ok(Vec::new()));
     store.put_record(RecordKind::Action, Digest::of(b"key"), &1_u32, References::none()).expect("stored");
 }
+
+#[test]
+fn new_files_and_folders_are_for_those_who_may_use_the_stores_directory() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let root = Utf8Path::from_path(directory.path()).expect("UTF-8").join("store");
+    fs::create_dir(&root).expect("made");
+    let mode = |path: &Utf8Path| fs::metadata(path).expect("is there").permissions().mode() & 0o777;
+    // Neither is what a umask of 022 or 077 gives.
+    fs::set_permissions(&root, fs::Permissions::from_mode(0o775)).expect("set");
+    let store = Store::open(&root).expect("opens");
+    let mut batch = Batch::default();
+    let blobs = [batch.blob(vec![1; 100_000].into()), batch.blob(vec![2; 5000].into()), batch.blob(vec![3; 5000].into())];
+    batch.record(RecordKind::Action, Digest::of(b"key"), &1_u32, References::blobs(blobs)).expect("encodes");
+    store.commit(&batch).expect("stored");
+    drop(store.lock_key(&Digest::of(b"key")).expect("locked"));
+    let found: Option<u32> = store.record(RecordKind::Action, &Digest::of(b"key")).expect("read");
+    assert_eq!(found, Some(1), "which takes a lease");
+    let (mut folders, mut files, mut queue) = (0, 0, vec![root.clone()]);
+    while let Some(folder) = queue.pop() {
+        assert_eq!(mode(&folder), 0o775, "{folder}");
+        folders += 1;
+        for entry in folder.read_dir_utf8().expect("a folder") {
+            let path = entry.expect("an entry").into_path();
+            if path.is_dir() {
+                queue.push(path);
+            } else {
+                // Blobs and the version are never written again.
+                assert!([0o664, 0o444].contains(&mode(&path)), "{path} {:o}", mode(&path));
+                files += 1;
+            }
+        }
+    }
+    assert!(folders >= 5 && files >= 5, "{folders} folders, {files} files");
+}
