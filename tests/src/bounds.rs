@@ -40,9 +40,8 @@ impl Report {
 /// # Panics
 /// When there are none.
 #[must_use]
-pub fn median(mut times: Vec<Duration>) -> f64 {
-    times.sort_unstable();
-    times[times.len() / 2].as_secs_f64() * 1e3
+pub fn median(times: Vec<Duration>) -> f64 {
+    middle(times.into_iter().map(|time| time.as_secs_f64() * 1e3).collect())
 }
 
 /// The middle one.

@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 pub const COUNT: usize = 1472;
 /// Rows of the tile array, `p[10:6]`.
 pub const ROWS: u16 = 23;
+/// Columns of the tile array, `p[5:2]`.
+pub const COLUMNS: u16 = 16;
+/// Contexts of workers of a tile, which have its slots in turn.
+pub const WORKERS: u32 = 6;
 
 /// Logical number: neighbours in it are neighbours on the chip. Used for placement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use store::{Digest, RecordKind, Store, StoreFault};
 
-use crate::{Runs, StageEntry, StageName, TargetInputs, TargetRecord};
+use crate::keys_below::KeysBelow;
+use crate::{Runs, StageEntry, StageName, TargetRecord};
 
 /// The stages of a target under its shallow key; `None` when it was never built as it is now.
 ///
@@ -16,32 +17,16 @@ pub fn kept_stages(store: &Store, label: &str, key: Digest) -> Result<Option<Vec
     }
     let mut found: BTreeMap<StageName, StageEntry> = BTreeMap::new();
     let mut looked_at = BTreeSet::new();
+    let mut keys = KeysBelow::of(label);
     for target in Runs::newest(store, u32::MAX)?.newest_first.into_iter().flat_map(|(_, run)| run.targets) {
         if !looked_at.insert(target.key) {
             continue;
         }
         let Some(record) = store.record::<TargetRecord>(RecordKind::Target, &target.key)? else { continue };
         let mut below = record.below.into_iter().filter(|(known, _)| known == label).map(|(_, stage)| stage).peekable();
-        if below.peek().is_some() && had_key(store, target.key, label, key)? {
+        if below.peek().is_some() && keys.below(store, target.key)? == Some(key) {
             below.for_each(|stage| _ = found.entry(stage.name.clone()).or_insert(stage));
         }
     }
     Ok(Some(found.into_values().collect::<Vec<_>>()).filter(|found| !found.is_empty()))
-}
-
-/// Whether `label` had this key anywhere below the target with the key `top`.
-fn had_key(store: &Store, top: Digest, label: &str, key: Digest) -> Result<bool, StoreFault> {
-    let mut queue = vec![top];
-    let mut seen = BTreeSet::new();
-    while let Some(next) = queue.pop() {
-        if !seen.insert(next) {
-            continue;
-        }
-        let Some(inputs) = store.record::<TargetInputs>(RecordKind::Inputs, &next)? else { continue };
-        if inputs.dependencies.iter().any(|(_, known, found)| known == label && *found == key) {
-            return Ok(true);
-        }
-        queue.extend(inputs.dependencies.into_iter().map(|(.., key)| key));
-    }
-    Ok(false)
 }

@@ -48,6 +48,7 @@ mod session;
 // Afterwards.
 mod document;
 mod kept_stages;
+mod keys_below;
 mod renderer;
 mod run_record;
 mod target_inputs;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use store::{Digest, RecordKind, Store, StoreFault};
 
 use crate::shared::lock;
+use crate::stage::milliseconds;
 use crate::{Event, EventSink, Label, Progress, StageEvent, StageName, TargetReport};
 
 /// How a run ended.
@@ -338,8 +339,4 @@ impl EventSink for RunRecorder {
         }
         self.sink.event(event);
     }
-}
-
-fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1e3
 }

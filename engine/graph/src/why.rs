@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use serde::Serialize;
 use store::{Digest, RecordKind, Store, StoreFault};
 
-use crate::{RunOutcome, RunRecord, StageEnd, StageEntry, StageFacts, TargetInputs, TargetRecord, TargetRun};
+use crate::keys_below::KeysBelow;
+use crate::{RunOutcome, RunRecord, StageEnd, StageEntry, StageFacts, TargetInputs, TargetRecord};
 
 /// Something that a target is made from and that differs between two of its builds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -159,14 +160,14 @@ impl<'a> History<'a> {
 
     /// The runs that had `label`, newest first: among their targets, or below one of them.
     fn sightings(&self, label: &str) -> Result<Vec<Sighting<'a>>, StoreFault> {
-        let mut keys = KeysBelow::default();
+        let mut keys = KeysBelow::of(label);
         let mut sightings = Vec::new();
         for (number, run) in self.runs() {
             let direct = run.targets.iter().find(|target| target.label == label).map(|target| target.key);
             let key = match direct {
                 Some(key) => Some(key),
                 // Those asked for come last, and have the others below them.
-                None => keys.first(self.store, label, run.targets.iter().rev())?,
+                None => keys.first(self.store, run.targets.iter().rev().map(|target| target.key))?,
             };
             sightings.extend(key.map(|key| Sighting { number: *number, run, key }));
         }
@@ -237,60 +238,6 @@ impl<'a> History<'a> {
         compare_stages(self.store, label, keys, first.run, &mut answer)?;
         Ok(answer)
     }
-}
-
-/// The key of a label in what targets are made from; closures that were searched are not searched again.
-#[derive(Default)]
-struct KeysBelow {
-    found: BTreeMap<Digest, Option<Digest>>,
-}
-
-impl KeysBelow {
-    fn first<'a>(
-        &mut self,
-        store: &Store,
-        label: &str,
-        targets: impl Iterator<Item = &'a TargetRun>,
-    ) -> Result<Option<Digest>, StoreFault> {
-        for target in targets {
-            if let Some(key) = self.below(store, label, target.key)? {
-                return Ok(Some(key));
-            }
-        }
-        Ok(None)
-    }
-
-    fn below(&mut self, store: &Store, label: &str, top: Digest) -> Result<Option<Digest>, StoreFault> {
-        let mut queue = vec![Step::Enter(top)];
-        while let Some(step) = queue.pop() {
-            match step {
-                Step::Enter(key) if self.found.contains_key(&key) => {}
-                Step::Enter(key) => {
-                    let inputs = store.record::<TargetInputs>(RecordKind::Inputs, &key)?;
-                    let used: Vec<(String, Digest)> =
-                        inputs.map_or(Vec::new(), |inputs| inputs.dependencies).into_iter().map(|(_, label, key)| (label, key)).collect();
-                    let direct = used.iter().find(|(used, _)| used == label).map(|(_, key)| *key);
-                    self.found.insert(key, direct);
-                    let below: Vec<Digest> = used.into_iter().map(|(_, key)| key).collect();
-                    let enter = below.iter().map(|key| Step::Enter(*key)).collect::<Vec<_>>();
-                    queue.push(Step::Leave(key, below));
-                    queue.extend(enter);
-                }
-                Step::Leave(key, below) => {
-                    let found = below.iter().find_map(|key| self.found.get(key).copied().flatten());
-                    let own = self.found.entry(key).or_default();
-                    *own = own.or(found);
-                }
-            }
-        }
-        Ok(self.found.get(&top).copied().flatten())
-    }
-}
-
-/// Of a walk that comes back to a target when all below it were visited.
-enum Step {
-    Enter(Digest),
-    Leave(Digest, Vec<Digest>),
 }
 
 /// Everything that differs below a target between two of its keys, nearest first. `now` are inputs that need not be in

@@ -1,28 +1,16 @@
 //! What the store's operations cost, with its directory in the place for temporary files.
 
+#[path = "../tests/place/mod.rs"]
+mod place;
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use store::{Batch, Digest, GcPolicy, RecordKind, References, Store};
 
-struct Place {
-    _directory: tempfile::TempDir,
-    root: Utf8PathBuf,
-}
-
-impl Place {
-    fn new() -> Place {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let root = Utf8Path::from_path(directory.path()).expect("UTF-8").join("store");
-        Place { _directory: directory, root }
-    }
-
-    fn open(&self) -> Store {
-        Store::open(&self.root).expect("a store")
-    }
-}
+use crate::place::Place;
 
 fn key(number: u32) -> Digest {
     Digest::of(&number.to_le_bytes())

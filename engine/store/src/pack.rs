@@ -30,7 +30,7 @@ fn size(store: &Store, pack: &Digest) -> u64 {
     store.pack_place(pack).metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// Writes packs anew of which less than half is needed, or, `when_any` is not, less than all. What cannot be read or written at
+/// Writes packs anew of which less than half is needed, or, with `when_any`, less than all. What cannot be read or written at
 /// the moment stays as it is. The caller holds the lock `sweep` alone.
 pub(crate) fn compact_all(store: &Store, when_any: bool) -> Result<(), StoreFault> {
     for (pack, needed) in store.records().packs()? {

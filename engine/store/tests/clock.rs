@@ -1,30 +1,16 @@
 //! Clocks that jump: answers stay right whatever time files, records and runs claim to be from.
 
+mod place;
+
 use std::fs;
 use std::time::{Duration, SystemTime};
 
-use camino::{Utf8Path, Utf8PathBuf};
 use store::{Batch, Digest, FileStamp, FileState, GcPolicy, RecordKind, References, SourceRead, Store};
+
+use crate::place::Place;
 
 const DAY: Duration = Duration::from_secs(86_400);
 const SECOND_NS: i128 = 1_000_000_000;
-
-struct Place {
-    _directory: tempfile::TempDir,
-    root: Utf8PathBuf,
-}
-
-impl Place {
-    fn new() -> Place {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let root = Utf8Path::from_path(directory.path()).expect("UTF-8").join("store");
-        Place { _directory: directory, root }
-    }
-
-    fn open(&self) -> Store {
-        Store::open(&self.root).expect("a store")
-    }
-}
 
 /// Another process asks each time: what one learnt is in the database.
 #[test]

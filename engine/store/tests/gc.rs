@@ -1,27 +1,13 @@
 //! Eviction: what goes, what stays, and that builds which run meanwhile lose nothing.
 
+mod place;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
 use store::{Batch, Defect, Digest, GcPolicy, RecordKind, References, Store};
 
-struct Place {
-    _directory: tempfile::TempDir,
-    root: Utf8PathBuf,
-}
-
-impl Place {
-    fn new() -> Place {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let root = Utf8Path::from_path(directory.path()).expect("a UTF-8 path").join("store");
-        Place { _directory: directory, root }
-    }
-
-    fn open(&self) -> Store {
-        Store::open(&self.root).expect("a store")
-    }
-}
+use crate::place::Place;
 
 fn key(text: &str) -> Digest {
     Digest::of(text.as_bytes())

@@ -1,5 +1,7 @@
 //! What other programs, other processes and a failing disk do to a store, and what holds all the same.
 
+mod place;
+
 use std::fs;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,27 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use camino::{Utf8Path, Utf8PathBuf};
 use store::{Batch, BlobMiss, Defect, Digest, GcPolicy, RecordKind, References, Store};
 
+use crate::place::Place;
+
 const LARGE: usize = 100_000;
 
-struct Place {
-    _directory: tempfile::TempDir,
-    root: Utf8PathBuf,
-}
-
-impl Place {
-    fn new() -> Place {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let root = Utf8Path::from_path(directory.path()).expect("a UTF-8 path").join("store");
-        Place { _directory: directory, root }
-    }
-
-    fn open(&self) -> Store {
-        Store::open(&self.root).expect("a store")
-    }
-
-    fn database(&self) -> rusqlite::Connection {
-        rusqlite::Connection::open(self.root.join("records.sqlite")).expect("opens")
-    }
+fn database(place: &Place) -> rusqlite::Connection {
+    rusqlite::Connection::open(place.root.join("records.sqlite")).expect("opens")
 }
 
 fn key(text: &str) -> Digest {
@@ -70,10 +57,10 @@ fn root_of_child() -> Option<Utf8PathBuf> {
 fn database_of_a_newer_program_is_refused_and_left_as_it_is() {
     let place = Place::new();
     drop(place.open());
-    place.database().pragma_update(None, "user_version", 99).expect("set");
+    database(&place).pragma_update(None, "user_version", 99).expect("set");
     let fault = Store::open(&place.root).err().expect("refused").to_string();
     assert!(fault.contains("has format `version 99 of the records`, this program needs `version "), "{fault}");
-    let version: i64 = place.database().pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
+    let version: i64 = database(&place).pragma_query_value(None, "user_version", |row| row.get(0)).expect("read");
     assert_eq!(version, 99);
 }
 
@@ -166,14 +153,13 @@ fn flipped_bits_beside_a_value_are_found() {
     store.add_run(b"run", &[(RecordKind::Action, key("two"))]).expect("stored");
     // In the digest of the blob that a record needs, and in that of the record that a run used.
     let flip = |table: &str, column: &str, at: usize| {
-        let row: (i64, Vec<u8>) = place
-            .database()
+        let row: (i64, Vec<u8>) = database(&place)
             .query_row(&format!("SELECT max(written), {column} FROM {table}"), [], |row| Ok((row.get(0)?, row.get(1)?)))
             .expect("read");
         let mut flipped = row.1.clone();
         flipped[at] ^= 4;
         let sql = format!("UPDATE {table} SET {column} = ?1 WHERE {column} = ?2");
-        assert_eq!(place.database().execute(&sql, rusqlite::params![flipped, row.1]).expect("written"), 1);
+        assert_eq!(database(&place).execute(&sql, rusqlite::params![flipped, row.1]).expect("written"), 1);
     };
     flip("record", "refers", 7);
     flip("run", "used", 20);
@@ -188,7 +174,7 @@ fn flipped_bits_beside_a_value_are_found() {
 fn damaged_record_is_evicted_and_takes_nothing_sound_with_it() {
     let place = Place::new();
     build(&place.open(), "one", b"one".to_vec());
-    place.database().execute("UPDATE record SET refers = zeroblob(length(refers))", []).expect("written");
+    database(&place).execute("UPDATE record SET refers = zeroblob(length(refers))", []).expect("written");
     let store = place.open();
     assert_eq!(store.record::<Digest>(RecordKind::Action, &key("one")), Ok(None));
     assert_eq!(store.references(RecordKind::Action, &key("one")), Ok(None));

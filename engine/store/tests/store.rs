@@ -1,5 +1,7 @@
 //! The store as its users see it: what was written is read back or reported missing, never something else.
 
+mod place;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -8,28 +10,13 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 use store::{Batch, BlobMiss, Digest, KeyBuilder, RecordKind, References, SourceRead, Store, StoreFault, StoreReport};
 
+use crate::place::Place;
+
 const LARGE: usize = 100_000;
 
-struct Fixture {
-    _directory: tempfile::TempDir,
-    root: Utf8PathBuf,
-}
-
-impl Fixture {
-    fn new() -> Fixture {
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let root = Utf8Path::from_path(directory.path()).expect("a UTF-8 path").join("store");
-        Fixture { _directory: directory, root }
-    }
-
-    fn open(&self) -> Store {
-        Store::open(&self.root).expect("the store opens")
-    }
-
-    fn large_place(&self, digest: &Digest) -> Utf8PathBuf {
-        let name = digest.to_string();
-        self.root.join("cas").join(&name[..2]).join(&name[2..])
-    }
+fn large_place(place: &Place, digest: &Digest) -> Utf8PathBuf {
+    let name = digest.to_string();
+    place.root.join("cas").join(&name[..2]).join(&name[2..])
 }
 
 fn small_blobs(count: usize) -> Vec<Arc<[u8]>> {
@@ -43,7 +30,7 @@ fn overwrite(path: &Utf8Path, bytes: &[u8]) {
 
 #[test]
 fn blobs_of_every_size_are_read_back_by_another_process_of_the_store() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let blobs: Vec<Vec<u8>> = [0, 1, 1000, LARGE].iter().map(|&length| vec![7; length]).collect();
     let digests: Vec<Digest> = blobs.iter().map(|blob| fixture.open().put_blob(blob).expect("stored")).collect();
     let store = fixture.open();
@@ -51,13 +38,13 @@ fn blobs_of_every_size_are_read_back_by_another_process_of_the_store() {
         assert_eq!(*digest, Digest::of(blob));
         assert_eq!(store.blob(digest).as_ref(), Ok(blob));
     }
-    let mode = fs::metadata(fixture.large_place(&digests[3])).expect("a file").permissions().mode();
+    let mode = fs::metadata(large_place(&fixture, &digests[3])).expect("a file").permissions().mode();
     assert_eq!(mode & 0o777, 0o444);
 }
 
 #[test]
 fn a_pack_holds_many_small_blobs_in_one_file() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let blobs = small_blobs(1472);
     let digests = fixture.open().put_pack(blobs.clone()).expect("stored");
     let store = fixture.open();
@@ -71,16 +58,16 @@ fn a_pack_holds_many_small_blobs_in_one_file() {
 #[test]
 fn unknown_blob_is_absent() {
     let digest = Digest::of(b"never stored");
-    assert_eq!(Fixture::new().open().blob(&digest), Err(BlobMiss::Absent { digest }));
+    assert_eq!(Place::new().open().blob(&digest), Err(BlobMiss::Absent { digest }));
 }
 
 #[test]
 fn flipped_or_truncated_large_blob_is_reported_once_and_can_be_stored_again() {
     for damaged in [vec![8; LARGE], vec![7; LARGE - 1], Vec::new()] {
-        let fixture = Fixture::new();
+        let fixture = Place::new();
         let store = fixture.open();
         let digest = store.put_blob(&vec![7; LARGE]).expect("stored");
-        let place = fixture.large_place(&digest);
+        let place = large_place(&fixture, &digest);
         overwrite(&place, &damaged);
         let miss = BlobMiss::Corrupt { digest, place: place.to_string(), found: Digest::of(&damaged) };
         assert_eq!(store.blob(&digest), Err(miss.clone()));
@@ -95,7 +82,7 @@ fn flipped_or_truncated_large_blob_is_reported_once_and_can_be_stored_again() {
 #[test]
 fn damaged_or_missing_pack_is_a_miss_of_its_blobs_alone() {
     for remove in [false, true] {
-        let fixture = Fixture::new();
+        let fixture = Place::new();
         let store = fixture.open();
         let other = store.put_blob(b"alone").expect("stored");
         let blobs = small_blobs(20);
@@ -128,7 +115,7 @@ fn walk_files(directory: &Utf8Path) -> Vec<Utf8PathBuf> {
 
 #[test]
 fn records_of_two_kinds_do_not_meet_and_survive_reopening() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let key = Digest::of(b"key");
     fixture.open().put_record(RecordKind::Action, key, &("schedule", 12_u32), References::none()).expect("stored");
     let store = fixture.open();
@@ -140,7 +127,7 @@ fn records_of_two_kinds_do_not_meet_and_survive_reopening() {
 
 #[test]
 fn record_of_another_type_is_a_reported_miss() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let store = fixture.open();
     let key = Digest::of(b"key");
     store.put_record(RecordKind::Action, key, &300_u32, References::none()).expect("stored");
@@ -150,7 +137,7 @@ fn record_of_another_type_is_a_reported_miss() {
 
 #[test]
 fn damaged_database_is_set_aside_and_the_store_works_on() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let key = Digest::of(b"key");
     let large = fixture.open().put_blob(&vec![7; LARGE]).expect("stored");
     fixture.open().put_record(RecordKind::Action, key, &1_u32, References::none()).expect("stored");
@@ -169,7 +156,7 @@ fn damaged_database_is_set_aside_and_the_store_works_on() {
 
 #[test]
 fn store_of_another_format_is_refused_with_both_versions() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     drop(fixture.open());
     let version = fixture.root.join("VERSION");
     overwrite(&version, b"ipubuild store 99\n");
@@ -182,7 +169,7 @@ fn store_of_another_format_is_refused_with_both_versions() {
 
 #[test]
 fn store_below_a_file_is_a_fault_that_names_the_path() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     fs::write(&fixture.root, b"a file").expect("written");
     let root = fixture.root.join("below");
     match Store::open(&root).err() {
@@ -193,7 +180,7 @@ fn store_below_a_file_is_a_fault_that_names_the_path() {
 
 #[test]
 fn two_handles_write_the_same_and_other_things_at_once() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let root = &fixture.root;
     std::thread::scope(|scope| {
         for writer in 0..4_u32 {
@@ -238,7 +225,7 @@ fn child_that_writes_until_it_is_killed() {
 #[test]
 fn after_a_kill_every_record_has_its_blobs() {
     for delay_ms in [30, 80, 150, 260] {
-        let fixture = Fixture::new();
+        let fixture = Place::new();
         let mut child = std::process::Command::new(std::env::current_exe().expect("this test"))
             .args(["--exact", "child_that_writes_until_it_is_killed"])
             .env(CHILD, &fixture.root)
@@ -260,7 +247,7 @@ fn after_a_kill_every_record_has_its_blobs() {
 
 #[test]
 fn key_lock_is_waited_for_and_says_so() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let key = Digest::of(b"key");
     let store = fixture.open();
     let held = store.lock_key(&key).expect("locked");
@@ -275,7 +262,7 @@ fn key_lock_is_waited_for_and_says_so() {
 
 #[test]
 fn source_digest_follows_content_and_presence() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let store = fixture.open();
     let file = fixture.root.join("source.npy");
     assert_eq!(store.source_digest(&file), Ok(SourceRead::Absent));
@@ -288,7 +275,7 @@ fn source_digest_follows_content_and_presence() {
 
 #[test]
 fn edit_of_the_same_size_within_the_clock_grain_is_seen() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let file = fixture.root.join("source.npy");
     let store = fixture.open();
     fs::write(&file, "aaaa").expect("written");
@@ -301,7 +288,7 @@ fn edit_of_the_same_size_within_the_clock_grain_is_seen() {
 
 #[test]
 fn file_with_a_time_in_the_future_is_always_read() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let file = fixture.root.join("source.npy");
     let store = fixture.open();
     let future = SystemTime::now() + Duration::from_secs(3600);
@@ -314,7 +301,7 @@ fn file_with_a_time_in_the_future_is_always_read() {
 
 #[test]
 fn runs_are_numbered_and_listed_newest_first() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let store = fixture.open();
     assert_eq!(store.add_run(b"first", &[]), Ok(1));
     assert_eq!(store.add_run(b"second", &[]), Ok(2));
@@ -351,7 +338,7 @@ proptest::proptest! {
 
 #[test]
 fn references_of_a_record_are_kept_with_it() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let store = fixture.open();
     let (blob, action) = (store.put_blob(b"body").expect("stored"), Digest::of(b"action"));
     let references = References { blobs: vec![blob], records: vec![(RecordKind::Action, action)] };
@@ -362,7 +349,7 @@ fn references_of_a_record_are_kept_with_it() {
 
 #[test]
 fn records_of_the_first_format_are_dropped_and_blobs_are_kept() {
-    let fixture = Fixture::new();
+    let fixture = Place::new();
     let blob = fixture.open().put_blob(b"body").expect("stored");
     let database = rusqlite::Connection::open(fixture.root.join("records.sqlite")).expect("opens");
     let old = "DROP TABLE record; DROP TABLE run; PRAGMA user_version = 1;

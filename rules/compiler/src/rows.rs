@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use exchange::{FabricState, PlacedRow, RowFault, Schedule, TileProgram, Violation};
 use ipu21::{
     isa::{self, form},
-    tile::TileId,
+    tile::{TileId, WORKERS},
 };
 
 use crate::{
@@ -62,9 +62,6 @@ fn entry(entries: &[TileProgram], class: &ClassCode, number: usize) -> TileProgr
         active_workers: 0,
     })
 }
-
-/// Contexts of workers.
-const WORKERS: u32 = 6;
 
 /// Walks a class's instructions and cuts out what lies from each internal barrier to the next call.
 fn entries(class: &ClassCode) -> Vec<TileProgram> {

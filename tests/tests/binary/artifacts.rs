@@ -6,16 +6,11 @@ use rand_core::{Rng, SeedableRng};
 use serde_json::Value;
 use store::{RecordKind, Store};
 
-use crate::place::{Place, Ran};
-
-#[track_caller]
-fn good(ran: Ran) -> String {
-    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    ran.out
-}
+use crate::good;
+use crate::place::Place;
 
 fn json(place: &Place, arguments: &[&str]) -> Value {
-    serde_json::from_str(&good(place.run(&[&["show", "--json"], arguments].concat()))).expect("JSON")
+    serde_json::from_str(&good(place.run(&[&["show", "--json"], arguments].concat())).out).expect("JSON")
 }
 
 /// A built workspace, its store, and the stages of a target.
@@ -37,7 +32,7 @@ fn every_artifact_of_a_run_is_shown_with_the_figures_that_the_build_told() {
         let (store, entries) = stages(&place, label);
         for entry in entries.iter().filter(|entry| seen.insert(entry.name.stage.clone())) {
             let name = format!("{label}{}", entry.name);
-            assert!(good(place.run(&["show", &name])).starts_with(&format!("{name}\n\n")), "{name}");
+            assert!(good(place.run(&["show", &name])).out.starts_with(&format!("{name}\n\n")), "{name}");
             let document = json(&place, &[&name]);
             assert_eq!(document["facts"]["digest"], entry.digest.to_string(), "{name}");
             let facts = StageFacts::read(&store, &entry.key).expect("readable").expect("recorded");

@@ -2,17 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use crate::good;
 use crate::place::{LARGE, Place, Ran, SMALL};
-
-/// The program's answer when everything is as it should be.
-#[track_caller]
-fn good(ran: Ran) -> Ran {
-    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
-    ran
-}
 
 #[track_caller]
 fn bad(ran: Ran, code: i32, message: &str) {
@@ -222,17 +216,10 @@ fn reader_that_stops_early_is_no_fault() {
 fn interrupted_build_exits_with_130_and_can_be_repeated() {
     let place = Place::small();
     place.write("large/BUILD.toml", LARGE.as_bytes());
-    let mut child = place.command(&["-v", "//large:run"]).stderr(Stdio::piped()).spawn().expect("starts");
     // The first line of a stage says that the build runs.
-    let mut lines = BufReader::new(child.stderr.take().expect("piped"));
-    let mut first = String::new();
-    lines.read_line(&mut first).expect("a line");
-    let kill = Command::new("sh").arg("-c").arg(format!("kill -INT {}", child.id())).status().expect("sh starts");
-    assert!(kill.success());
-    let mut rest = String::new();
-    lines.read_to_string(&mut rest).expect("text");
-    assert_eq!(child.wait().expect("ends").code(), Some(130), "{first}{rest}");
-    assert!(rest.contains("error: //large:") && rest.contains(": interrupted\n"), "{rest}");
+    let (code, _, said) = stopped_at(&place, &["-v", "//large:run"], " elapsed_ms=");
+    assert_eq!(code, Some(130), "{said}");
+    assert!(said.contains("error: //large:") && said.contains(": interrupted\n"), "{said}");
     good(place.run(&["//:run"]));
 }
 

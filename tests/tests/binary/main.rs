@@ -5,3 +5,12 @@ mod bad_input;
 mod command_line;
 mod documentation;
 mod place;
+
+use place::Ran;
+
+/// The program's answer when everything is as it should be.
+#[track_caller]
+fn good(ran: Ran) -> Ran {
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    ran
+}

@@ -1,13 +1,17 @@
 //! A value of every tile on the chip's grid: 23 rows of 16 columns of four tiles (machine.md a.1 to a.4).
 
-use ipu21::tile::{ROWS, TileId};
+use graph::Document;
+use ipu21::tile::{COLUMNS, ROWS, TileId};
 
-/// Columns of the tile array.
-const COLUMNS: u16 = 16;
+/// Adds the grid of what lies on each tile.
+pub(super) fn with_grid(document: Document, bytes: impl Fn(TileId) -> Option<u64>) -> Document {
+    let lines = chip_grid(|tile| bytes(tile).filter(|bytes| *bytes > 0));
+    document.block("bytes by tile, 0 to 9: tenths of the fullest; columns 0 to 15, rows 0 to 22, four tiles each", lines)
+}
 
 /// Lines of the grid. A tile is a digit, tenths of the largest value rounded down, or `.` for no value; the four tiles of a
 /// column stand side by side by their sub id, the two sides of the chip apart.
-pub(super) fn chip_grid(value: impl Fn(TileId) -> Option<u64>) -> Vec<String> {
+fn chip_grid(value: impl Fn(TileId) -> Option<u64>) -> Vec<String> {
     let largest = TileId::all().filter_map(&value).max().unwrap_or(0).max(1);
     let mark = |number: u16| {
         let tile = ipu21::tile::PhysTile::new(number)?.logical();

@@ -2,13 +2,11 @@
 
 use graph::{Bytes, Document, ShowFault, Shown};
 
-use super::statistics::{STATISTICS, statistics};
+use super::statistics::with_statistics;
 
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     let bytes: Bytes = shown.decode()?;
     let values: Vec<f64> = bytes.as_chunks::<2>().0.iter().map(|pair| half::f16::from_bits(u16::from_le_bytes(*pair)).to_f64()).collect();
-    let mut document = Document::default().fact("tensor", shown.index()).fact("file bytes", bytes.len()).fact("element", "f16");
-    let facts = STATISTICS.iter().map(|name| (*name).to_owned()).zip(statistics(&values));
-    document.facts.extend(facts);
-    Ok(document)
+    let document = Document::default().fact("tensor", shown.index()).fact("file bytes", bytes.len()).fact("element", "f16");
+    Ok(with_statistics(document, &values))
 }

@@ -6,7 +6,7 @@ use graph::{Cell, Document, ShowFault, Shown};
 use ipu21::tile::TileId;
 
 use super::block_name::block_name;
-use super::chip_grid::chip_grid;
+use super::chip_grid::with_grid;
 use super::selected_tile::{not_among, selected_tile};
 
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
@@ -40,6 +40,5 @@ pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     if tile.is_some() {
         return Ok(document);
     }
-    let grid = chip_grid(|tile| of_tile(tile).filter(|bytes| *bytes > 0));
-    Ok(document.block("bytes by tile, 0 to 9: tenths of the fullest; columns 0 to 15, rows 0 to 22, four tiles each", grid))
+    Ok(with_grid(document, of_tile))
 }

@@ -4,13 +4,11 @@
 //! are counted from the symbol before, as if it never branched; what a call takes in all was measured.
 
 use graph::{Cell, Document, ShowFault, Shown};
+use ipu21::tile::WORKERS;
 use toolchain::disassembler::{Line, disassemble};
 use toolchain::object::Object;
 
 use super::words::digits;
-
-/// Contexts that share the cycles of a tile: a worker's slot comes every so many.
-const SLOT_CYCLES: u64 = 6;
 
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     let object: Object = shown.decode()?;
@@ -36,7 +34,7 @@ fn instructions(object: &Object) -> Vec<Vec<Cell>> {
         let symbols = object.symbols().iter().filter(|(_, offset)| **offset == line.address);
         let symbols: Vec<&str> = symbols.map(|(name, _)| name.as_str()).collect();
         slot = if symbols.is_empty() { slot } else { 0 };
-        let cycle = slot * SLOT_CYCLES;
+        let cycle = slot * u64::from(WORKERS);
         slot += 1;
         vec![
             Cell::Address(line.address),

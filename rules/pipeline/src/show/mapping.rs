@@ -3,10 +3,11 @@
 use compiler::mapping::Mapping;
 use compiler::program::Expanded;
 use graph::{Cell, Document, ShowFault, Shown};
-use ipu21::tile::{COUNT, TileId};
+use ipu21::tile::TileId;
 
-use super::chip_grid::chip_grid;
+use super::chip_grid::with_grid;
 use super::selected_tile::{not_among, selected_tile};
+use super::tile_bytes::tile_bytes;
 
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     let mapping: Mapping = shown.decode()?;
@@ -31,9 +32,8 @@ fn position((position, tile): (u64, &TileId)) -> Vec<Cell> {
 }
 
 fn values(document: Document, program: &Expanded, tile: Option<TileId>) -> Document {
-    let bytes = bytes_by_tile(program);
+    let bytes = tile_bytes(program);
     let largest = bytes.iter().copied().max().unwrap_or(0);
-    let grid = chip_grid(|tile| Some(bytes[tile.index()]).filter(|bytes| *bytes > 0));
     let buffers = program.buffers.iter().filter(|buffer| tile.is_none_or(|tile| buffer.tiles.contains(&tile)));
     let rows = buffers.map(|buffer| {
         let end = |tile: Option<&TileId>| tile.map(|tile| Cell::Number(tile.get().into())).unwrap_or(Cell::None);
@@ -46,16 +46,10 @@ fn values(document: Document, program: &Expanded, tile: Option<TileId>) -> Docum
             format!("{:?}", buffer.region).to_lowercase().into(),
         ]
     });
-    document
-        .fact("fullest tile bytes", largest)
-        .table("values", &["buffer", "bytes per tile", "tiles", "first tile", "last tile", "region"], rows)
-        .block("bytes by tile, 0 to 9: tenths of the fullest; columns 0 to 15, rows 0 to 22, four tiles each", grid)
-}
-
-fn bytes_by_tile(program: &Expanded) -> Vec<u64> {
-    let mut bytes = vec![0; COUNT];
-    for buffer in &program.buffers {
-        buffer.tiles.iter().for_each(|tile| bytes[tile.index()] += u64::from(buffer.bytes));
-    }
-    bytes
+    let document = document.fact("fullest tile bytes", largest).table(
+        "values",
+        &["buffer", "bytes per tile", "tiles", "first tile", "last tile", "region"],
+        rows,
+    );
+    with_grid(document, |tile| Some(bytes[tile.index()]))
 }

@@ -8,6 +8,7 @@ mod block_name;
 mod chip_grid;
 mod selected_tile;
 mod statistics;
+mod tile_bytes;
 mod words;
 
 mod expanded;

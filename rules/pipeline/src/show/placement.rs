@@ -1,7 +1,5 @@
 //! Addresses of buffers, rows and code: the memory map of the fullest tile, or of the one asked for.
 
-use std::collections::BTreeMap;
-
 use compiler::placement::{Block, Placement};
 use compiler::program::Expanded;
 use exchange::Schedule;
@@ -12,6 +10,7 @@ use toolchain::object::Object;
 
 use super::block_name::{block_name, kernel_name};
 use super::selected_tile::selected_tile;
+use super::tile_bytes::tile_bytes;
 use crate::stage::tile_code::Code;
 
 /// Something that lies in the memory of a tile.
@@ -55,11 +54,9 @@ fn addresses(placement: &Placement) -> Document {
 
 /// The tile with the most bytes in buffers, the lowest one.
 fn fullest(program: &Expanded) -> Option<TileId> {
-    let mut bytes: BTreeMap<TileId, u64> = BTreeMap::new();
-    for buffer in &program.buffers {
-        buffer.tiles.iter().for_each(|tile| *bytes.entry(*tile).or_default() += u64::from(buffer.bytes));
-    }
-    bytes.into_iter().rev().max_by_key(|(_, bytes)| *bytes).map(|(tile, _)| tile)
+    let bytes = tile_bytes(program);
+    let used = TileId::all().filter(|tile| bytes[tile.index()] > 0);
+    used.min_by_key(|tile| std::cmp::Reverse(bytes[tile.index()]))
 }
 
 fn buffers(placement: &Placement, program: &Expanded, tile: TileId) -> Vec<Lying> {

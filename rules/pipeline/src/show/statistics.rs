@@ -1,6 +1,6 @@
 //! What values are like: extremes, mean, root mean square and the first of them.
 
-use graph::Cell;
+use graph::{Cell, Document};
 
 /// Names of the columns of [`statistics`].
 pub(super) const STATISTICS: [&str; 6] = ["elements", "minimum", "maximum", "mean", "rms", "first values"];
@@ -22,6 +22,12 @@ pub(super) fn statistics(values: &[f64]) -> Vec<Cell> {
         number(libm::sqrt(squares / count)),
         first.join(" ").into(),
     ]
+}
+
+/// Adds the statistics of values as facts.
+pub(super) fn with_statistics(mut document: Document, values: &[f64]) -> Document {
+    document.facts.extend(STATISTICS.iter().map(|name| (*name).to_owned()).zip(statistics(values)));
+    document
 }
 
 /// Extents as words, `1x729x72`.

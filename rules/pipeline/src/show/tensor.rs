@@ -2,19 +2,17 @@
 
 use graph::{Cell, Document, ShowFault, Shown};
 
-use super::statistics::{STATISTICS, extents, statistics};
+use super::statistics::{extents, statistics, with_statistics};
 use crate::tensor::{Tensor, Values};
 
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     let tensor: Tensor = shown.decode()?;
-    let mut document = Document::default().fact("shape", extents(&tensor.shape)).fact("element", element(&tensor));
-    let facts = STATISTICS.iter().map(|name| (*name).to_owned()).zip(statistics(&tensor.to_f64()));
-    document.facts.extend(facts);
-    Ok(document)
+    let document = Document::default().fact("shape", extents(&tensor.shape)).fact("element", element(&tensor));
+    Ok(with_statistics(document, &tensor.to_f64()))
 }
 
 /// The type of the elements.
-pub(super) fn element(tensor: &Tensor) -> &'static str {
+fn element(tensor: &Tensor) -> &'static str {
     match tensor.values {
         Values::F16(_) => "f16",
         Values::F32(_) => "f32",
