@@ -1,10 +1,11 @@
 //! Builds the targets of a request and prints what they give.
 
+use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use graph::{
     Digest, Engine, EngineOptions, Event, EventSink, Label, Look, Pattern, Remembered, Request, RuleKind, RunOutcome, RunRecorder, Session,
     Shared, Silent, SourceReader, TargetReport, Workspace,
@@ -33,7 +34,7 @@ pub(crate) struct Builder {
 /// The run that is being recorded, and where it goes.
 pub(crate) struct Run {
     recorder: RunRecorder,
-    trace: Option<Utf8PathBuf>,
+    trace: Option<(Utf8PathBuf, File)>,
     key: Option<Digest>,
     is_kept: AtomicBool,
 }
@@ -48,7 +49,7 @@ impl Run {
     ) -> Result<Arc<Run>, Fault> {
         let words = std::env::args().skip(1).collect();
         let trace = match &options.trace {
-            Some(path) => Some(opened::directory(options)?.join(path)),
+            Some(wanted) => Some(open_trace(wanted, opened::directory(options)?.join(wanted))?),
             None => None,
         };
         let recorder = RunRecorder::start(console.clone(), surroundings.root().as_str(), words);
@@ -85,11 +86,19 @@ impl Run {
             Err(fault) => return console.tell(&format!("this run is not in the log: {fault}")),
         };
         console.run(number, &record);
-        if let Some(path) = &self.trace
-            && let Err(error) = std::fs::write(path, trace_file::trace(&record, number))
+        if let Some((path, file)) = &self.trace
+            && let Err(error) = trace_file::write(file, &record, number)
         {
             console.tell(&format!("cannot write the trace {path}: {error}"));
         }
+    }
+}
+
+/// A file that cannot be written is told before anything is built; what it holds stays until there is a trace.
+fn open_trace(wanted: &Utf8Path, path: Utf8PathBuf) -> Result<(Utf8PathBuf, File), Fault> {
+    match File::options().write(true).create(true).truncate(false).open(&path) {
+        Ok(file) => Ok((path, file)),
+        Err(error) => Err(Fault::input(format!("--trace {wanted}: {error}"))),
     }
 }
 

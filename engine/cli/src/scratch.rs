@@ -60,7 +60,8 @@ pub(crate) fn left_behind(store: &Utf8Path, name: &str) -> Vec<Utf8PathBuf> {
     folders.filter(|folder| File::open(folder.join("in-use")).is_ok_and(|file| file.try_lock().is_ok())).collect()
 }
 
-fn remove_left_behind(store: &Utf8Path, name: &str) {
+/// Removes the folders `NAME-…` in `store` that no process uses.
+pub(crate) fn remove_left_behind(store: &Utf8Path, name: &str) {
     for folder in left_behind(store, name) {
         let _ = std::fs::remove_dir_all(folder);
     }

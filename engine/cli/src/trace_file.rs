@@ -1,10 +1,22 @@
 //! A run as a Chrome trace: one row a thread, one span a stage or a piece of the engine's own work, and a row of waves. Chrome's and Perfetto's viewers open it.
 
+use std::fs::File;
+use std::io::{self, Seek, Write};
+
 use graph::{RunRecord, StageEnd};
 use serde_json::{Value, json};
 
+/// Makes the trace all that `file` holds.
+pub(crate) fn write(mut file: &File, run: &RunRecord, number: i64) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        file.set_len(0)?;
+        file.rewind()?;
+    }
+    file.write_all(trace(run, number).as_bytes())
+}
+
 /// The trace as JSON text.
-pub(crate) fn trace(run: &RunRecord, number: i64) -> String {
+fn trace(run: &RunRecord, number: i64) -> String {
     let microseconds = |milliseconds: f64| (milliseconds * 1e3).round();
     let mut events = vec![json!({
         "name": run.command.join(" "), "cat": "run", "ph": "X", "pid": number, "tid": "run", "ts": 0.0,

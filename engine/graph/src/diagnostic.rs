@@ -97,10 +97,12 @@ pub enum Problem {
         /// What would do.
         expected: &'static str,
     },
-    /// A source file that is not there.
+    /// A source file that is not there, or is none.
     NoSource {
         /// The file.
         path: String,
+        /// Whether there is something else, as a folder.
+        exists: bool,
         /// Files like it in the same directory.
         nearest: Vec<String>,
     },
@@ -171,7 +173,8 @@ impl Problem {
             Problem::Value { found, .. } => format!("found {found}"),
             Problem::Label(fault) => format!("`{}` is not a label", fault.text),
             Problem::SourcePath { found, .. } => format!("`{found}` is not a source"),
-            Problem::NoSource { path, .. } => format!("there is no file `{path}`"),
+            Problem::NoSource { path, exists: false, .. } => format!("there is no file `{path}`"),
+            Problem::NoSource { path, exists: true, .. } => format!("`{path}` is not a regular file"),
             Problem::UnknownRepository { found, .. } => format!("unknown repository `@{found}`"),
             Problem::UnknownPackage { found, .. } => format!("unknown package `{found}`"),
             Problem::UnknownTarget { found, .. } => format!("unknown target `{found}`"),

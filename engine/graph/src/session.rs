@@ -6,7 +6,7 @@ use store::{Digest, StoreFault};
 
 use crate::remembered::Glance;
 use crate::target_table::TargetTable;
-use crate::{Engine, Failure, Label, LoadRequest, Remembered, SourcePath, TargetReport, Workspace};
+use crate::{Engine, Failure, Label, LoadRequest, Remembered, SourcePath, TargetReport, Workspace, export};
 
 /// An engine, a workspace of which at least everything is loaded that has to be built, and the table of its targets.
 pub struct Session {
@@ -21,7 +21,7 @@ pub struct Session {
     reports: Vec<Option<TargetReport>>,
     /// From what was remembered, when the session began with that.
     glance: Option<Glance>,
-    /// The targets built since, with the paths and contents of their exported files.
+    /// The targets built since, with the paths and contents of their exported files and of the files that name these.
     built: BTreeMap<usize, Vec<(String, Digest)>>,
     /// Whether everything built may be answered from its record.
     is_lasting: bool,
@@ -160,8 +160,9 @@ impl Session {
     fn note(&mut self, target: usize, report: &TargetReport) {
         self.is_lasting &= report.recorded;
         let root = self.workspace.root();
-        let exports = report.exports.iter().zip(&report.contents);
-        let exports = exports.map(|(path, content)| (path.strip_prefix(root).unwrap_or(path).to_string(), *content));
+        let manifest = export::manifest(&self.workspace.artifacts_of(&report.label), &report.exports);
+        let exports = report.exports.iter().cloned().zip(report.contents.iter().copied()).chain(manifest);
+        let exports = exports.map(|(path, content)| (path.strip_prefix(root).unwrap_or(&path).to_string(), content));
         self.built.insert(target, exports.collect());
     }
 

@@ -44,6 +44,7 @@ fn check_dependency(loader: &Loader<'_>, target: &ReadTarget, dependency: &Depen
 fn check_source(loader: &Loader<'_>, target: &ReadTarget, source: &SourceUse, span: &Span) -> Option<Found> {
     let SourcePath { repository, path } = &source.path;
     let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let exists = repository.is_empty() && loader.request.root.join(path).exists();
     let siblings: Vec<String> = if repository.is_empty() {
         let place = loader.request.root.join(path);
         if place.is_file() {
@@ -60,8 +61,8 @@ fn check_source(loader: &Loader<'_>, target: &ReadTarget, source: &SourceUse, sp
         let paths = repository.files.keys().map(|path| path.rsplit_once('/').unwrap_or(("", path)));
         paths.filter(|(other, _)| *other == folder).map(|(_, name)| name.to_owned()).collect()
     };
-    let nearest = nearest(name, siblings.iter().map(String::as_str));
-    let problem = Problem::NoSource { path: source.path.to_string(), nearest };
+    let nearest = if exists { Vec::new() } else { nearest(name, siblings.iter().map(String::as_str)) };
+    let problem = Problem::NoSource { path: source.path.to_string(), exists, nearest };
     Some(found(&target.file, Some(&target.label), &source.field, span, problem))
 }
 

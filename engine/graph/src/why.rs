@@ -6,7 +6,7 @@ use serde::Serialize;
 use store::{Digest, RecordKind, Store, StoreFault};
 
 use crate::keys_below::KeysBelow;
-use crate::{RunOutcome, RunRecord, StageEnd, StageEntry, StageFacts, TargetInputs, TargetRecord};
+use crate::{RunOutcome, RunRecord, StageEnd, StageEntry, StageFacts, StageRun, TargetInputs, TargetRecord};
 
 /// Something that a target is made from and that differs between two of its builds.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -333,7 +333,8 @@ fn compare_stages(store: &Store, label: &str, keys: (Digest, Digest), run: &RunR
             Some(before) => because(store, before.key, entry.key)?,
             None => Vec::new(),
         };
-        let ran = run.stages.iter().find(|stage| stage.key == entry.key && stage.end == StageEnd::Executed);
+        let is_this = |stage: &&StageRun| stage.label == *label && stage.name.to_string() == *name && stage.end == StageEnd::Executed;
+        let ran = run.stages.iter().find(is_this);
         let change = StageChange {
             label: label.clone(),
             stage: name.clone(),

@@ -266,6 +266,17 @@ fn missing_source_is_named_with_files_like_it() {
 }
 
 #[test]
+fn folder_is_no_source() {
+    let build = "[model]\nrule = \"filegroup\"\nsrcs = [\"below\"]\n";
+    let fixture = Fixture::new(&[("nets/BUILD.toml", build), ("nets/below/w.npy", "")]);
+    let found = fixture.load(&["//..."], &[]).map(|_| ()).expect_err("refused");
+    assert_eq!(
+        found.trim_end(),
+        "error: //nets:model, srcs[0]: `nets/below` is not a regular file\n --> nets/BUILD.toml:3:9     expected a file below the workspace root"
+    );
+}
+
+#[test]
 fn label_of_another_kind_names_both_places() {
     check(
         &format!("{MODEL}[a]\nrule = \"net\"\nmodel = \":b\"\n[b]\nrule = \"net\"\nmodel = \":model\"\n"),

@@ -60,6 +60,18 @@ fn touched_file_is_no_reason_and_it_is_said_what_was_compared() {
     assert!(why.starts_with("//:run would be built now; against run 1:\n  tolerance.default: 0.003 -> 0.004\n"), "{why}");
 }
 
+#[test]
+fn target_that_is_only_read_is_never_said_to_be_built() {
+    let place = Place::small();
+    good(place.run(&["//:run"]));
+    let why = || good(place.run(&["why", "--not", "//:weights"])).out;
+    assert_eq!(why(), "//:weights is only read, and nothing it is made from differs from run 1\n");
+    let mut bytes = place.read("weights.safetensors");
+    *bytes.last_mut().expect("data") ^= 1;
+    place.write("weights.safetensors", &bytes);
+    assert!(why().starts_with("//:weights is only read; against run 1:\n  file weights.safetensors: "), "{}", why());
+}
+
 fn first_line(place: &Place, arguments: &[&str]) -> String {
     good(place.run(arguments)).out.lines().next().expect("a line").to_owned()
 }
@@ -97,6 +109,8 @@ fn workspaces_that_share_a_store_have_histories_of_their_own() {
     let roots: Vec<&str> = log.as_array().expect("a list").iter().filter_map(|run| run["workspace"].as_str()).collect();
     assert_eq!(roots.len(), 3);
     assert!(roots[0] == roots[2] && roots[0] != roots[1], "{roots:?}");
+    let listed = good(one.run(&["--store", &store, "log"])).out;
+    assert!(listed.lines().skip(1).filter(|line| line.contains(roots[0])).count() == 2 && listed.contains(roots[1]), "{listed}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The store: what it costs, what it says, and who may answer from it.
 
+use std::fs;
+use std::path::Path;
+
 use camino::Utf8PathBuf;
 use graph::{Digest, StageFacts};
 use store::{RecordKind, References, Store};
@@ -66,4 +69,63 @@ fn build_without_what_is_kept_is_not_answered_from_it() {
     let left = std::fs::read_dir(place.beside("cache/ipubuild")).expect("a folder");
     let names = left.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
     assert_eq!(names.filter(|name| name.starts_with("verify-")).count(), 0);
+}
+
+/// Paths of the files below `folder`, hidden ones left out, in order.
+fn files(folder: &Path) -> Vec<String> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let name = path.strip_prefix(folder).expect("below").to_string_lossy().into_owned();
+            match path.is_dir() {
+                true => folders.push(path),
+                false if name.starts_with('.') => {}
+                false => files.push(name),
+            }
+        }
+    }
+    files.sort_unstable();
+    files
+}
+
+/// Files of one configuration would pass for results of another one that does not have them.
+#[test]
+fn artifacts_of_another_configuration_do_not_stay() {
+    let place = Place::small();
+    let folder = place.root().join("artifacts/run");
+    let (all, none) = (["--set", "checkpoints=[0]", "//:run"], ["--set", "checkpoints=[]", "//:run"]);
+    good(place.run(&all));
+    let with_checkpoint = files(&folder);
+    assert!(with_checkpoint.iter().any(|name| name.starts_with("checkpoints/")), "{with_checkpoint:?}");
+    good(place.run(&none));
+    let without = files(&folder);
+    assert!(!without.iter().any(|name| name.starts_with("checkpoints/")), "{without:?}");
+    assert!(!folder.join("checkpoints").exists());
+    // Both are known by now, and nothing is loaded: the files come and go all the same, and a user's own stay.
+    fs::write(folder.join("notes.txt"), "kept").expect("written");
+    let and_notes = |mut files: Vec<String>| {
+        files.push("notes.txt".to_owned());
+        files.sort_unstable();
+        files
+    };
+    for _ in 0..2 {
+        assert_eq!((executed(&place, &all), files(&folder)), (0, and_notes(with_checkpoint.clone())));
+        assert_eq!((executed(&place, &none), files(&folder)), (0, and_notes(without.clone())));
+    }
+}
+
+/// As `verify` leaves it when it is killed.
+#[test]
+fn folders_left_behind_by_killed_processes_go_with_a_collection() {
+    let place = Place::small();
+    good(place.run(&["//:run"]));
+    let folder = place.beside("cache/ipubuild/verify-killed");
+    fs::create_dir_all(&folder).expect("made");
+    fs::write(folder.join("in-use"), "").expect("written");
+    good(place.run(&["gc", "--dry-run"]));
+    assert!(folder.exists());
+    good(place.run(&["gc"]));
+    assert!(!folder.exists());
 }

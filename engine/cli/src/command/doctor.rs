@@ -59,10 +59,9 @@ fn left_behind(store: &Utf8Path) -> Finding {
     let folders = scratch::left_behind(store, "verify");
     match folders.as_slice() {
         [] => Finding::Fine("no folders left behind by killed processes".to_owned()),
-        folders => Finding::Warning(format!(
-            "{} folders `verify-*` left behind by killed processes; the next `verify` removes them",
-            folders.len()
-        )),
+        folders => {
+            Finding::Warning(format!("{} folders `verify-*` left behind by killed processes; `ipubuild gc` removes them", folders.len()))
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use crate::arguments::Options;
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
 use crate::opened;
+use crate::scratch;
 use crate::show::table::grouped;
 
 /// Bounds as the user gave them.
@@ -25,6 +26,10 @@ pub(crate) fn gc(bounds: &Bounds<'_>, options: &Options, console: &Console) -> R
         keep_runs: bounds.keep_runs,
         dry_run: bounds.dry_run,
     };
+    if !policy.dry_run {
+        // First: they may be what fills the disk.
+        scratch::remove_left_behind(&opened::store_directory(options)?, "verify");
+    }
     let report = opened::store(options)?.gc(&policy)?;
     tell(&policy, &report, console);
     Ok(Exit::Success)

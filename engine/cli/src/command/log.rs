@@ -55,18 +55,21 @@ fn list(runs: &[(i64, RunRecord)]) -> String {
     if runs.is_empty() {
         return "no runs in this store yet".to_owned();
     }
+    // A store may serve several workspaces.
+    let several = runs.iter().any(|(_, run)| run.workspace != runs[0].1.workspace);
     let rows = runs.iter().map(|(number, run)| {
-        vec![
+        let fixed = [
             number.to_string(),
             utc(run.started_ms),
             run.outcome.word().to_owned(),
             run.count(StageEnd::Executed).to_string(),
             run.count(StageEnd::Found).to_string(),
             format!("{:.3}", run.elapsed_ms / 1e3),
-            run.command.join(" "),
-        ]
+        ];
+        fixed.into_iter().chain(several.then(|| run.workspace.clone())).chain([run.command.join(" ")]).collect()
     });
-    let columns = ["run", "started (UTC)", "outcome", "executed", "found", "seconds", "command"];
+    let columns = ["run", "started (UTC)", "outcome", "executed", "found", "seconds"];
+    let columns: Vec<&str> = columns.into_iter().chain(several.then_some("workspace")).chain(["command"]).collect();
     table(&columns, &rows.collect::<Vec<_>>())
 }
 

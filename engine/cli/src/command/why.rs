@@ -197,16 +197,25 @@ fn why_not(surroundings: &Surroundings, store: Store, runs: &[(i64, RunRecord)],
     let Some((run, recorded)) = history.newest(&text)? else { return Err(never_built(label, &history)) };
     let reasons = graph::reasons(store, &text, (recorded, key), &now)?;
     let inputs = now.get(&key).cloned();
+    // Nothing is kept of a target that is only read.
+    let is_built = workspace.target(&label.target()).is_some_and(|target| target.rule().kind().is_built());
     let is_recorded = store.record::<TargetRecord>(RecordKind::Target, &key)?.is_some();
     if json {
         return to_json(&json!({
-            "label": text, "key": key, "recorded_key": recorded, "run": run, "would_build": !is_recorded, "inputs": inputs,
+            "label": text, "key": key, "recorded_key": recorded, "run": run, "would_build": is_built && !is_recorded, "inputs": inputs,
             "reasons": reasons,
         }));
     }
     let mut answer = String::new();
     if !is_recorded {
-        let _ = writeln!(answer, "{label} would be built now; against run {run}:");
+        let _ = match (is_built, reasons.is_empty()) {
+            (true, true) => {
+                writeln!(answer, "{label} would be built now: nothing it is made from differs from run {run}, but its record is gone")
+            }
+            (true, false) => writeln!(answer, "{label} would be built now; against run {run}:"),
+            (false, true) => writeln!(answer, "{label} is only read, and nothing it is made from differs from run {run}"),
+            (false, false) => writeln!(answer, "{label} is only read; against run {run}:"),
+        };
         reasons.iter().for_each(|reason| tell_reason(reason, &mut answer));
         return Ok(answer);
     }
