@@ -65,7 +65,7 @@ fn first_build_may_fail_and_a_file_that_was_missing_heals_it() {
     let kernel = place.read("gemm.S");
     fs::remove_file(place.root().join("gemm.S")).expect("removed");
     let mut watch = watching(&place, &["//:run"]);
-    assert_eq!(watch.fault("gemm.S").verdict, "ERROR");
+    assert_eq!(watch.fault("expected a file below the workspace root").verdict, "ERROR");
     place.write("notes.txt", b"of no interest");
     assert_eq!(watch.lines_within(QUIET), Vec::<String>::new(), "what was told is not told again");
     place.write("gemm.S", &kernel);
@@ -321,4 +321,15 @@ fn temporary_files_renamed_every_10_ms_end_in_a_build_of_the_last_one() {
     assert_eq!(watch.lines_within(QUIET), Vec::<String>::new());
     let ran = place.run(&["//:run"]);
     assert_eq!((ran.code, ran.err.as_str()), (Some(1), "//:run cached=true\n"));
+}
+
+#[test]
+fn store_that_is_deleted_under_watch_is_made_again_and_kept_from_then_on() {
+    let (place, mut watch) = small();
+    fs::remove_dir_all(place.beside("cache")).expect("removed");
+    place.replace("BUILD.toml", "tiles = 2", "tiles = 4");
+    watch.line("the store was deleted or replaced: everything is built again");
+    let built = watch.build();
+    assert_eq!((built.verdict.as_str(), built.executed > 0), ("PASS", true), "{built:?}");
+    assert_eq!(place.run(&["//:run"]).err, "//:run cached=true\n");
 }

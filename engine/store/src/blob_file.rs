@@ -25,6 +25,9 @@ pub(crate) fn write_whole(place: &Utf8Path, chunks: &[&[u8]]) -> Result<(), Stor
     }
     disk::call(|| file.as_file().set_permissions(fs::Permissions::from_mode(0o444)))
         .map_err(|error| StoreFault::file("set the mode of", place, &error))?;
+    if place.is_dir() {
+        discard(place);
+    }
     disk::call(|| file.persist(place).map_err(|error| error.error)).map_err(|error| StoreFault::file("rename into", place, &error))?;
     Ok(())
 }

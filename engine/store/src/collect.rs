@@ -74,7 +74,12 @@ pub(crate) fn collect(store: &Store, policy: &GcPolicy) -> Result<GcReport, Stor
     loop {
         let excess = needed_bytes(store)?.saturating_sub(most);
         let plan = plan(store, policy, excess, &mut report)?;
-        store.records().evict(&Eviction { records: &plan.victims, runs: &plan.old_runs })?;
+        let eviction = Eviction { records: &plan.victims, runs: &plan.old_runs };
+        if store.records().evict(&eviction).is_err() {
+            // The database grows before it shrinks. On a full disk files make room for that: a record whose blob is gone is made again.
+            discard_large(store, &plan.gone);
+            store.records().evict(&eviction)?;
+        }
         sweep(store, &plan.gone)?;
         pack::compact_all(store, needed_bytes(store)? > most)?;
         if plan.victims.is_empty() || needed_bytes(store)? <= most {
@@ -219,11 +224,15 @@ fn least_recently_used(uses: &Uses, may_go: impl Fn(&RecordId) -> bool) -> Vec<R
 /// Deletes blobs that nothing needs, and packs in which nothing is left.
 fn sweep(store: &Store, gone: &[Digest]) -> Result<(), StoreFault> {
     store.records().delete_blobs(gone)?;
-    gone.iter().for_each(|digest| blob_file::discard(&store.large_place(digest)));
+    discard_large(store, gone);
     let listed = store.records().packs()?;
     let is_unlisted = |path: &&Utf8PathBuf| digest_of_place(path).is_some_and(|pack| !listed.contains_key(&pack));
     files_in(&store.root().join("packs"))?.iter().filter(is_unlisted).for_each(|path| blob_file::discard(path));
     Ok(())
+}
+
+fn discard_large(store: &Store, blobs: &[Digest]) {
+    blobs.iter().for_each(|digest| blob_file::discard(&store.large_place(digest)));
 }
 
 /// Removes what killed processes and repairs left behind. Nobody writes now, so nothing half written is being written.

@@ -465,6 +465,11 @@ impl Records {
         }
     }
 
+    /// Whether the database that is used is still the one at its path.
+    pub(crate) fn is_in_place(&self) -> bool {
+        file_of(&self.path) == *lock(&self.file)
+    }
+
     /// Runs `operation`; when it finds the database damaged, replaces the database and runs it once more.
     fn with<T>(&self, name: &'static str, operation: impl Fn(&mut Connection) -> rusqlite::Result<T>) -> Result<T, StoreFault> {
         let mut connection = lock(&self.connection);

@@ -156,6 +156,11 @@ impl Store {
         &self.root
     }
 
+    /// Whether its directory still holds what this process opened; not when somebody deleted or replaced it since.
+    pub fn is_in_place(&self) -> bool {
+        self.records.is_in_place()
+    }
+
     /// Stores one blob.
     pub fn put_blob(&self, bytes: &[u8]) -> Result<Digest, StoreFault> {
         let mut batch = Batch::default();
@@ -481,20 +486,26 @@ impl Stored {
     }
 }
 
-/// A file that a power cut left short is written again: the database has a version of its own.
+/// A file that a power cut left short, or damage made no version at all, is written again: the database has a version of its own.
 fn check_version(root: &Utf8Path) -> Result<(), StoreFault> {
     let path = root.join("VERSION");
     let found = blob_file::read_whole(&path)?.unwrap_or_default();
     if found == VERSION.as_bytes() {
         return Ok(());
     }
-    if VERSION.as_bytes().starts_with(&found) {
+    if VERSION.as_bytes().starts_with(&found) || (!is_version(&found) && root.join("records.sqlite").is_file()) {
         let _no_eviction = key_lock::share_file(&root.join("locks"), "sweep")?;
         return blob_file::write_whole(&path, &[VERSION.as_bytes()]);
     }
     Err(StoreFault::Version {
         path: root.to_owned(),
-        found: String::from_utf8_lossy(&found).trim_end().to_owned(),
+        found: String::from_utf8_lossy(&found).trim_end().escape_debug().to_string(),
         expected: VERSION.trim_end().to_owned(),
     })
+}
+
+/// Whether the bytes are what some version of this program writes.
+fn is_version(found: &[u8]) -> bool {
+    let number = found.strip_prefix(b"ipubuild store ").and_then(|rest| rest.strip_suffix(b"\n"));
+    number.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
 }

@@ -79,6 +79,44 @@ fn version_file_that_was_cut_short_is_written_again() {
 }
 
 #[test]
+fn version_file_that_holds_no_version_is_written_again_beside_a_database_alone() {
+    let place = Place::new();
+    drop(place.open());
+    let version = place.root.join("VERSION");
+    let whole = fs::read(&version).expect("read");
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x80;
+        fs::remove_file(&version).expect("removed");
+        fs::write(&version, &damaged).expect("written");
+        drop(place.open());
+        assert_eq!(fs::read(&version).expect("read"), whole);
+    }
+    // A directory that was never a store is left alone.
+    let other = place.root.join("other");
+    fs::create_dir(&other).expect("made");
+    fs::write(other.join("VERSION"), b"1.2.\xff3\n").expect("written");
+    let fault = Store::open(&other).err().expect("refused").to_string();
+    assert!(fault.contains("has format `1.2.\u{fffd}3`"), "{fault}");
+    assert_eq!(fs::read(other.join("VERSION")).expect("read"), b"1.2.\xff3\n");
+}
+
+#[test]
+fn folder_in_place_of_a_blob_gives_way() {
+    let place = Place::new();
+    let store = place.open();
+    let bytes = vec![7; 1 << 20];
+    let digest = store.put_blob(&bytes).expect("stored");
+    let name = digest.to_string();
+    let blob = place.root.join("cas").join(&name[..2]).join(&name[2..]);
+    fs::remove_file(&blob).expect("removed");
+    fs::create_dir_all(blob.join("inside")).expect("made");
+    assert!(store.blob(&digest).is_err());
+    store.put_blob(&bytes).expect("stored");
+    assert_eq!(store.blob(&digest), Ok(bytes));
+}
+
+#[test]
 fn child_without_descriptors() {
     let Some(root) = root_of_child() else { return };
     let store = Store::open(&root).expect("opens");

@@ -26,8 +26,12 @@ pub(crate) fn watch(labels: &[String], scan: bool, options: &Options, console: &
     let surroundings = Surroundings::find(options)?;
     let patterns = surroundings.patterns(labels)?;
     let rounds = Arc::new(Rounds::new(&surroundings, options, console)?);
-    let engine = builder::plain_engine(surroundings.store()?, surroundings.sources(), options.threads(), rounds.clone())?;
+    let engine = plain_engine(&surroundings, options, &rounds)?;
     Watch::new(surroundings, patterns, scan, rounds, &engine)?.run(engine, options)
+}
+
+fn plain_engine(surroundings: &Surroundings, options: &Options, rounds: &Arc<Rounds>) -> Result<Engine, Fault> {
+    builder::plain_engine(surroundings.store()?, surroundings.sources(), options.threads(), rounds.clone())
 }
 
 /// How often declarations are read at most while new files come to be watched.
@@ -151,6 +155,13 @@ impl Watch {
         let mut changed = Vec::new();
         let mut held = Held::Engine(Box::new(engine));
         loop {
+            if !held.engine().store().is_in_place() {
+                self.console.tell("the store was deleted or replaced: everything is built again");
+                let engine = plain_engine(&self.surroundings, options, &self.rounds)?;
+                self.handle = engine.interrupt_handle();
+                held = Held::Engine(Box::new(engine));
+                self.is_loaded = false;
+            }
             self.rounds.begin(&self.surroundings, options)?;
             interruption::arm(self.handle.clone(), self.console.clone(), self.rounds.current());
             let (started, before) = (Instant::now(), self.console.counts());
