@@ -1,7 +1,9 @@
 //! The assembler: a source text with defines in, an ELF object out.
 //!
-//! Statements are cut (`statement`), expanded (`expansion`) and laid out (`layout`), then encoded (`emission`). All independent errors
+//! Lines pass the C preprocessor (`preprocessor`); statements are cut (`statement`), expanded (`expansion`) and laid out (`layout`), then encoded (`emission`). All independent errors
 //! are reported, in source order.
+//!
+//! `#include`, `#define`, `#if` and the other directives of the C preprocessor come first; who calls says where headers are found.
 //!
 //! Language: labels (`name:`, local `.Lname:`, numbered `1:` with `1f` and `1b`), `#`, `//` and `/* */` comments, `;` or a line end between
 //! statements, bundles `{ main ; aux }`, the instructions and aliases of `isa.toml`, and the directives
@@ -30,6 +32,7 @@ use crate::diagnostic::Diagnostic;
 use crate::emission::emit;
 use crate::expansion::expand;
 use crate::layout::Layout;
+use crate::preprocessor::{FindHeader, preprocess};
 use crate::statement::cut;
 
 /// A source text with the name it is reported under.
@@ -41,22 +44,62 @@ pub struct Source {
     pub text: String,
 }
 
-/// Assembles a source into the bytes of an ELF object. `defines` are constants the source may use and not change, as are the named
-/// immediates of `parameters`.
+/// What a source is assembled with.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    /// Constants the source may use and not change.
+    pub defines: &'a BTreeMap<String, i64>,
+    /// Macros of the preprocessor defined at the start, besides [`PREDEFINED`].
+    pub macros: &'a BTreeMap<String, String>,
+    /// Named immediates, and the flags of the object.
+    pub parameters: &'a Parameters,
+    /// Finds what the source includes.
+    pub find_header: FindHeader<'a>,
+}
+
+/// An assembled source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assembled {
+    /// The ELF object.
+    pub bytes: Vec<u8>,
+    /// What `#warning` and `.warning` say, and what is doubtful, in source order.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Macros that are always defined: sources for several targets ask for them (poplibs: `#ifdef __IPU__`).
+pub const PREDEFINED: [(&str, &str); 3] = [("__IPU__", "1"), ("__IPU_ARCH_VERSION__", "21"), ("__ASSEMBLER__", "1")];
+
+/// Assembles a source that includes nothing but shipped headers into the bytes of an ELF object. `defines` are constants the source may
+/// use and not change, as are the named immediates of `parameters`.
 ///
 /// # Errors
 /// Every error of the source, in source order.
 pub fn assemble(source: &Source, defines: &BTreeMap<String, i64>, parameters: &Parameters) -> Result<Vec<u8>, Vec<Diagnostic>> {
+    let setting = Setting { defines, macros: &BTreeMap::new(), parameters, find_header: &|_| None };
+    assemble_with(source, &setting).map(|assembled| assembled.bytes)
+}
+
+/// Assembles a source.
+///
+/// # Errors
+/// Every error of the source, in source order.
+pub fn assemble_with(source: &Source, setting: &Setting<'_>) -> Result<Assembled, Vec<Diagnostic>> {
+    let parameters = setting.parameters;
     let mut constants: BTreeMap<String, i64> = parameters.symbols().into_iter().map(|(name, value)| (name, i64::from(value))).collect();
-    constants.extend(defines.iter().map(|(name, value)| (name.clone(), *value)));
-    let (statements, mut faults) = cut(&source.name, &source.text);
+    constants.extend(setting.defines.iter().map(|(name, value)| (name.clone(), *value)));
+    let mut macros: BTreeMap<String, String> = PREDEFINED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    macros.extend(setting.macros.clone());
+    let preprocessed = preprocess(source, &macros, &constants, setting.find_header);
+    let (statements, mut faults) = cut(&preprocessed.lines);
+    faults.extend(preprocessed.faults);
     let mut layout = Layout::new(constants);
     expand(&statements, &mut layout);
     let (object, late) = emit(&layout, &source.name);
     faults.append(&mut layout.faults);
     faults.extend(late);
     if faults.is_empty() {
-        return Ok(object.write(parameters.immediate.elf_e_flags_ipu21.value));
+        let bytes = object.write(parameters.immediate.elf_e_flags_ipu21.value);
+        return Ok(Assembled { bytes, warnings: preprocessed.warnings });
     }
     faults.sort();
     faults.dedup();

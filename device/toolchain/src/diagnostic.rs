@@ -45,9 +45,21 @@ pub(crate) struct Place {
     file: Arc<str>,
     pub(crate) line: u32,
     column: u32,
-    /// The outermost use of a macro; columns behind the first are those of the text after substitution and say nothing.
-    used: Option<Arc<str>>,
+    /// The innermost use of a macro; columns behind the first are those of the text after substitution and say nothing.
+    used: Option<Arc<Use>>,
 }
+
+/// A use of a macro.
+#[derive(Debug, PartialEq, Eq)]
+struct Use {
+    /// `in macro `m`, used at line 3`.
+    shown: Arc<str>,
+    /// The use of another macro that this one came out of.
+    outer: Option<Arc<Use>>,
+}
+
+/// Most uses of macros a message names.
+const USES_SHOWN: usize = 8;
 
 impl Place {
     pub(crate) fn new(file: &Arc<str>, line: u32, column: u32) -> Self {
@@ -60,19 +72,68 @@ impl Place {
         Self { column: self.column + skipped, ..self.clone() }
     }
 
-    /// The same place when a macro used at `user` put its text there.
-    pub(crate) fn expanded(&self, name: &str, user: &Self) -> Self {
-        let here = || Arc::from(format!("in macro `{name}`, used at line {}", user.line));
-        Self { used: Some(user.used.clone().unwrap_or_else(here)), ..self.clone() }
+    /// The same place on a line with replaced macros of the preprocessor, as messages name them.
+    pub(crate) fn with(self, macros: &Arc<str>) -> Self {
+        let used = Some(Arc::new(Use { shown: macros.clone(), outer: self.used }));
+        Self { used, ..self }
+    }
+
+    /// The place of text that a use of a macro brings.
+    pub(crate) fn expanded(&self, brought: &Brought) -> Self {
+        let used = match &self.used {
+            None => brought.0.clone(),
+            // Text with replaced macros of the preprocessor: they are named first.
+            Some(own) => Arc::new(Use { shown: own.shown.clone(), outer: Some(brought.0.clone()) }),
+        };
+        Self { used: Some(used), ..self.clone() }
     }
 
     /// An error `characters` behind this place.
     pub(crate) fn fault(&self, characters: usize, message: impl fmt::Display) -> Diagnostic {
         let message = match &self.used {
             None => message.to_string(),
-            Some(used) => format!("{message} ({used})"),
+            Some(used) => format!("{message} ({})", stack(used)),
         };
         let column = self.further(characters).column;
         Diagnostic { at: Position { file: self.file.to_string(), line: self.line, column }, message }
     }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// A use of a macro of the assembler, to be marked on all the text it brings.
+pub(crate) struct Brought(Arc<Use>);
+
+impl Brought {
+    /// `what`: `macro `m``; `user`: where it is used; `home`: where the text stands.
+    pub(crate) fn new(what: &str, user: &Place, home: Option<&Place>) -> Self {
+        let elsewhere = home.is_some_and(|home| home.file != user.file);
+        let place = if elsewhere { format!("{}:{}", user.file, user.line) } else { format!("line {}", user.line) };
+        Self(Arc::new(Use { shown: Arc::from(format!("in {what}, used at {place}")), outer: user.used.clone() }))
+    }
+}
+
+/// The uses from the innermost on, the same one again counted.
+fn stack(used: &Arc<Use>) -> String {
+    let mut groups: Vec<(Arc<str>, u32)> = Vec::new();
+    let mut next = Some(used);
+    while let Some(one) = next {
+        match groups.last_mut() {
+            Some((shown, count)) if *shown == one.shown => *count += 1,
+            _ => groups.push((one.shown.clone(), 1)),
+        }
+        next = one.outer.as_ref();
+    }
+    let left_out = groups.len().saturating_sub(USES_SHOWN);
+    let lines =
+        groups.iter().take(USES_SHOWN).map(|(shown, count)| if *count > 1 { format!("{shown}, {count} deep") } else { shown.to_string() });
+    let mut lines: Vec<String> = lines.collect();
+    if left_out > 0 {
+        lines.push(format!("and {left_out} more"));
+    }
+    lines.join("; ")
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Brought, Diagnostic, Place};
 use crate::layout::Layout;
 use crate::operand::split_list;
 use crate::statement::{Piece, Statement, is_symbol};
@@ -230,7 +230,8 @@ impl Expansion<'_> {
             Ok(values) => values,
             Err(fault) => return self.fault(fault),
         };
-        let substitution = Substitution { name, values: &values, number: self.uses, user: &piece.at };
+        let brought = Brought::new(&format!("macro `{name}`"), &piece.at, defined.body.first().map(Statement::at));
+        let substitution = Substitution { values: &values, number: self.uses, brought };
         let body: Result<Vec<Statement>, Diagnostic> = defined.body.iter().map(|statement| substitution.statement(statement)).collect();
         match body {
             Ok(body) => self.walk(&body, depth + 1),
@@ -283,10 +284,9 @@ fn arguments(piece: &Piece, name: &str, rest: &str, parameters: &[Parameter]) ->
 
 /// Puts arguments in place of `\name`, a number of this use for `\@`, nothing for `\()`.
 struct Substitution<'a> {
-    name: &'a str,
     values: &'a BTreeMap<String, String>,
     number: u32,
-    user: &'a Place,
+    brought: Brought,
 }
 
 impl Substitution<'_> {
@@ -295,13 +295,13 @@ impl Substitution<'_> {
             Statement::Single(piece) => self.piece(piece).map(Statement::Single),
             Statement::Bundle { at, members } => {
                 let members = members.iter().map(|member| self.piece(member)).collect::<Result<_, _>>()?;
-                Ok(Statement::Bundle { at: at.expanded(self.name, self.user), members })
+                Ok(Statement::Bundle { at: at.expanded(&self.brought), members })
             }
         }
     }
 
     fn piece(&self, piece: &Piece) -> Result<Piece, Diagnostic> {
-        let at = piece.at.expanded(self.name, self.user);
+        let at = piece.at.expanded(&self.brought);
         let mut text = String::new();
         let mut parts = piece.text.split('\\');
         text.push_str(parts.next().unwrap_or(""));

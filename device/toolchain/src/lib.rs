@@ -15,7 +15,8 @@ mod layout;
 pub mod manifest;
 pub mod object;
 mod operand;
+pub mod preprocessor;
 mod statement;
 
-pub use assembler::{Source, assemble};
+pub use assembler::{Assembled, Setting, Source, assemble, assemble_with};
 pub use diagnostic::{Diagnostic, Position};

@@ -1,9 +1,8 @@
 //! A source text cut into statements: comments gone, separators applied, bundles gathered.
 
-use std::sync::Arc;
-
 use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, ExpressionFault};
+use crate::preprocessor::{Line, quoted_bytes};
 
 /// A piece of text that is one label, directive or instruction, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,31 +62,19 @@ impl Statement {
     }
 }
 
-/// Lines of the C preprocessor, which would pass for comments.
-const PREPROCESSOR: [&str; 6] = ["#define", "#include", "#ifdef", "#ifndef", "#undef", "#endif"];
-
+#[derive(Default)]
 struct Cutter {
-    file: Arc<str>,
     statements: Vec<Statement>,
     faults: Vec<Diagnostic>,
     /// The members of the open bundle, and where it began.
     bundle: Option<(Place, Vec<Piece>)>,
-    /// Where the open comment began.
-    comment: Option<Place>,
-    text: String,
-    start: Place,
 }
 
-/// Cuts a text; what cannot be understood is reported and left out.
-pub(crate) fn cut(file: &str, text: &str) -> (Vec<Statement>, Vec<Diagnostic>) {
-    let file: Arc<str> = Arc::from(file);
-    let start = Place::new(&file, 1, 1);
-    let mut cutter = Cutter { file, statements: Vec::new(), faults: Vec::new(), bundle: None, comment: None, text: String::new(), start };
-    for (line, content) in (1_u32..).zip(text.lines()) {
-        cutter.line(line, content);
-    }
-    if let Some(at) = cutter.comment.take() {
-        cutter.faults.push(at.fault(0, "this comment has no end `*/`"));
+/// Cuts lines without block comments; what cannot be understood is reported and left out.
+pub(crate) fn cut(lines: &[Line<'_>]) -> (Vec<Statement>, Vec<Diagnostic>) {
+    let mut cutter = Cutter { statements: Vec::with_capacity(lines.len()), ..Cutter::default() };
+    for line in lines {
+        cutter.line(line);
     }
     if let Some((at, _)) = cutter.bundle.take() {
         cutter.faults.push(at.fault(0, "this bundle has no end `}`"));
@@ -96,61 +83,45 @@ pub(crate) fn cut(file: &str, text: &str) -> (Vec<Statement>, Vec<Diagnostic>) {
 }
 
 impl Cutter {
-    fn line(&mut self, line: u32, content: &str) {
-        if self.comment.is_none() && PREPROCESSOR.iter().any(|word| content.trim_start().starts_with(word)) {
-            let message = "lines of the C preprocessor are not read; use `.equ`, `.if` and `.macro`, or a space behind `#` for a comment";
-            self.faults.push(Place::new(&self.file, line, 1).fault(0, message));
-            return;
-        }
-        let mut characters = content.chars().enumerate().peekable();
-        let mut quoted = false;
-        while let Some((index, character)) = characters.next() {
-            let at = Place::new(&self.file, line, index as u32 + 1);
-            let next = characters.peek().map(|(_, next)| *next);
-            if self.comment.is_some() {
-                if (character, next) == ('*', Some('/')) {
-                    self.comment = None;
-                    characters.next();
+    fn line(&mut self, line: &Line<'_>) {
+        let text: &str = &line.text;
+        let bytes = text.as_bytes();
+        let (mut start, mut at) = (0, 0);
+        while let Some(byte) = bytes.get(at) {
+            match byte {
+                b'"' => {
+                    at += quoted_bytes(&text[at..]);
+                    continue;
                 }
-                continue;
+                b'\'' if is_character(&bytes[at..]) => at += 2,
+                b'#' => break,
+                b'/' if bytes.get(at + 1) == Some(&b'/') => break,
+                b';' | b'{' | b'}' => {
+                    self.piece(line, start, at);
+                    start = at + 1;
+                    match byte {
+                        b'{' => self.open(place(line, at)),
+                        b'}' => self.close(&place(line, at)),
+                        _ => {}
+                    }
+                }
+                _ => {}
             }
-            match (character, next) {
-                ('"', _) => {
-                    quoted = !quoted;
-                    self.push(character, at);
-                }
-                _ if quoted => self.push(character, at),
-                ('#', _) | ('/', Some('/')) => break,
-                ('/', Some('*')) => {
-                    self.comment = Some(at);
-                    characters.next();
-                }
-                (';', _) => self.flush(),
-                ('{', _) => self.open(at),
-                ('}', _) => self.close(&at),
-                _ => self.push(character, at),
-            }
+            at += 1;
         }
-        self.flush();
+        self.piece(line, start, at);
     }
 
-    fn push(&mut self, character: char, at: Place) {
-        if self.text.is_empty() {
-            if character.is_whitespace() {
-                return;
-            }
-            self.start = at;
-        }
-        self.text.push(character);
-    }
-
-    fn flush(&mut self) {
-        let text = std::mem::take(&mut self.text);
+    /// What stands between two separators.
+    fn piece(&mut self, line: &Line<'_>, start: usize, end: usize) {
+        let part = &line.text[start..end];
+        let text = part.trim_start();
+        let start = start + (part.len() - text.len());
         let text = text.trim_end();
         if text.is_empty() {
             return;
         }
-        let piece = Piece { text: text.to_owned(), at: self.start.clone() };
+        let piece = Piece { text: text.to_owned(), at: place(line, start) };
         match &mut self.bundle {
             Some((_, members)) => members.push(piece),
             None => self.label_and_rest(piece),
@@ -174,7 +145,6 @@ impl Cutter {
     }
 
     fn open(&mut self, at: Place) {
-        self.flush();
         if self.bundle.is_some() {
             self.faults.push(at.fault(0, "a bundle inside a bundle"));
         } else {
@@ -183,12 +153,22 @@ impl Cutter {
     }
 
     fn close(&mut self, at: &Place) {
-        self.flush();
         match self.bundle.take() {
             Some((at, members)) => self.statements.push(Statement::Bundle { at, members }),
             None => self.faults.push(at.fault(0, "a `}` without `{`")),
         }
     }
+}
+
+/// The place of a byte of a line.
+fn place(line: &Line<'_>, byte: usize) -> Place {
+    let before = &line.text.as_bytes()[..byte];
+    line.place(if before.is_ascii() { byte } else { line.text[..byte].chars().count() })
+}
+
+/// Whether a text starts with a character in quotes that could pass for a separator or a comment.
+const fn is_character(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'\'', b';' | b'{' | b'}' | b'#' | b'"' | b'/', b'\'', ..])
 }
 
 /// The byte behind the colon of a leading label; in a macro body its name may contain `\argument`, `\@` and `\()`.
@@ -208,10 +188,17 @@ const fn is_name(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{Statement, cut};
+    use crate::assembler::Source;
+    use crate::preprocessor::preprocess;
 
     fn shown(text: &str) -> Vec<String> {
-        let (statements, faults) = cut("a.S", text);
+        let source = Source { name: "a.S".to_owned(), text: text.to_owned() };
+        let preprocessed = preprocess(&source, &BTreeMap::new(), &BTreeMap::new(), &|_| None);
+        let (statements, mut faults) = cut(&preprocessed.lines);
+        faults.extend(preprocessed.faults);
         let shown = statements.iter().map(|statement| match statement {
             Statement::Single(piece) => piece.at.fault(0, &piece.text).to_string(),
             Statement::Bundle { members, .. } => {
@@ -239,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn preprocessor_lines_do_not_pass_for_comments() {
-        assert_eq!(shown("# if so\n#define X 1").len(), 1);
+    fn separators_in_quotes_do_not_separate() {
+        assert_eq!(shown(".ascii \"a;\\\"#{\" ; .byte ';' # x"), ["a.S:1:1: .ascii \"a;\\\"#{\"", "a.S:1:19: .byte ';'"]);
     }
 }

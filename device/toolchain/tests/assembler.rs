@@ -6,7 +6,8 @@ use ipu21::parameters::Parameters;
 use proptest::prelude::*;
 use toolchain::disassembler::disassemble;
 use toolchain::object::{Object, link};
-use toolchain::{Source, assemble};
+use toolchain::preprocessor::Include;
+use toolchain::{Setting, Source, assemble, assemble_with};
 
 const SAMPLE: &str = include_str!("data/sample.S");
 const BASE: u32 = 0x54000;
@@ -158,10 +159,7 @@ fn directives_are_judged() {
         (".zero 300000", "a.S:1:7: expected a size in 0..=212992, found 300000"),
         (".zero 212992\nnop\nnop", "a.S:2:1: the section exceeds 212992 bytes"),
         (".error \"no such shape\"", "a.S:1:1: no such shape"),
-        (
-            "#include <x.h>",
-            "a.S:1:1: lines of the C preprocessor are not read; use `.equ`, `.if` and `.macro`, or a space behind `#` for a comment",
-        ),
+        ("#include <x.h>", "a.S:1:1: no file `x.h` to include"),
     ]);
 }
 
@@ -182,8 +180,36 @@ fn conditions_and_bodies_are_judged() {
             ".macro m a\n add $m0, $m0, \\a\n.endm\nm 1\nm 70000",
             "a.S:2:2: `add`: expected a value in -32768..=32767 or a value in 0..=65535, found 70000 (in macro `m`, used at line 5)",
         ),
-        (".macro m\nm\n.endm\nm", "a.S:2:1: macros and repetitions nest deeper than 40 (in macro `m`, used at line 4)"),
+        (
+            ".macro m\nm\n.endm\nm",
+            "a.S:2:1: macros and repetitions nest deeper than 40 (in macro `m`, used at line 2, 40 deep; in macro `m`, used at line 4)",
+        ),
     ]);
+}
+
+#[test]
+fn macros_of_the_preprocessor_reach_instructions_and_errors() {
+    let text = "#define COUNT (ROWS/8)\n#ifdef __IPU__\n#define LOAD(r, n) setzi r, n; nop\n#endif\nLOAD($m0, COUNT)\n LOAD($m1, 1<<20)";
+    let fault = "a.S:6:2: `setzi`: expected a value in 0..=1048575, found 1048576 (with `LOAD` of a.S:3:1)";
+    assert_eq!(object(text).unwrap_err(), [fault]);
+    assert_eq!(listing(&text.replace("1<<20", "5")), ["setzi $m0, 4", "nop", "setzi $m1, 5", "nop"]);
+}
+
+#[test]
+fn included_sources_are_reported_under_their_names() {
+    let find = |include: &Include<'_>| {
+        let text = ".macro both a\n nop\n add $m0, $m0, \\a\n.endm";
+        (include.name == "both.S" && include.from == "a.S").then(|| Source { name: "lib/both.S".to_owned(), text: text.to_owned() })
+    };
+    let (defines, macros, parameters) = (BTreeMap::new(), BTreeMap::from([("BIG".to_owned(), "70000".to_owned())]), Parameters::shipped());
+    let setting = Setting { defines: &defines, macros: &macros, parameters: &parameters, find_header: &find };
+    let source = Source { name: "a.S".to_owned(), text: "#include \"both.S\"\n both 3\n both BIG\n#warning done".to_owned() };
+    let faults = assemble_with(&source, &setting).unwrap_err();
+    let range = "expected a value in -32768..=32767 or a value in 0..=65535, found 70000";
+    assert_eq!(faults[0].to_string(), format!("lib/both.S:3:2: `add`: {range} (in macro `both`, used at a.S:3; with `BIG`)"));
+    let source = Source { text: source.text.replace("BIG", "7"), ..source };
+    let assembled = assemble_with(&source, &setting).unwrap();
+    assert_eq!(assembled.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(), ["a.S:4:1: done"]);
 }
 
 #[test]
@@ -308,6 +334,11 @@ proptest! {
     #[test]
     fn any_text_assembles_or_is_refused(text in "[-+*/%<>=&|!~(){}:;,.#\\\\@$ \"\n0-9a-fmrxROWS]{0,80}") {
         let _ = object(&text);
+    }
+
+    #[test]
+    fn any_directives_of_the_preprocessor_are_read_or_refused(lines in proptest::collection::vec("#?(define|if|ifdef|elif|else|endif|include|undef)? ?[-A-C_(),.#<>=&|!?:\"/*\\\\ 0-9]{0,16}", 0..12)) {
+        let _ = object(&lines.join("\n"));
     }
 
     #[test]
