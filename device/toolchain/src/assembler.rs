@@ -11,17 +11,22 @@
 //! | | |
 //! |---|---|
 //! | `.worker` `.supervisor` | who executes what follows, checked; supervisor at the start |
-//! | `.equ name, value` `.set` `name = value` | a constant; set again, it changes for what follows |
-//! | `.if` `.elseif` `.else` `.endif`, `.ifdef` `.ifndef` `.ifc` `.ifnc` `.ifeq` `.ifne` | conditions |
-//! | `.macro name a, b=1` .. `.endm` | `\a`, `\@` (a number of the use), `\()` (nothing); arguments by position or `b=2` |
-//! | `.rept count` .. `.endr` | repetition |
-//! | `.align bytes` `.balign` `.p2align` | padding with `nop` |
-//! | `.byte` `.half` `.short` `.int` `.long` `.word` `.zero` `.space` `.skip` | data |
-//! | `.globl name` `.global` | an exported label |
-//! | `.text` `.section .text` `.type` `.size` `.extern` | accepted; there is one section |
-//! | `.error "text"` | an error |
+//! | `.equ name, value` `.set` `name = value` | a constant or an address; set again, it changes for what follows |
+//! | `.equiv name, value` | the same, once |
+//! | `.if` `.elseif` `.else` `.endif`, `.ifdef` `.ifndef` `.ifb` `.ifnb` `.ifc` `.ifnc` `.ifeqs` `.ifnes` `.ifeq` `.ifne` `.ifgt` `.ifge` `.iflt` `.ifle` | conditions |
+//! | `.macro name a, b=1, c:req, d:vararg` .. `.endm`, `.exitm` `.purgem` | `\a`, `\@` (a number of the use), `\()` (nothing); arguments by position or `b=2`, between commas or blanks |
+//! | `.rept count` `.irp name, values` `.irpc name, characters` .. `.endr` | repetition |
+//! | `.align bytes, fill, most` `.balign` `.p2align` | padding: with `nop` in code when no `fill` is given |
+//! | `.byte` `.half` `.hword` `.short` `.2byte` `.int` `.long` `.word` `.4byte` `.quad` `.8byte` `.float` `.single` `.double` | numbers |
+//! | `.ascii` `.asciz` `.string`, `.zero` `.space` `.skip` `.fill` | texts and fillings |
+//! | `.text` `.data` `.bss` `.rodata` `.section name, "awxMSGR", @type` `.pushsection` `.popsection` `.previous` | where what follows goes |
+//! | `.globl` `.global` `.weak` `.local` `.extern` `.comm` `.lcomm` `.type` `.size` | symbols |
+//! | `.error` `.err` `.warning` | messages |
+//! | `.allow_optimizations` `.allow_invalid_repeat` `.allow_invalid_operands` `.allow_invalid_execution_mode` `.warn_on_invalid_bundles`, `.error_on_..` | rules that are lifted or hold again |
 //!
-//! Alignment is never repaired silently: a bundle, or the body of an `rpt`, off a multiple of 8 is an error.
+//! A directive that is not in this table is an error.
+//!
+//! Alignment is never repaired silently: a bundle, or the body of an `rpt`, off a multiple of 8 is an error. Operators bind as in C.
 
 use std::collections::BTreeMap;
 
@@ -29,6 +34,7 @@ use ipu21::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::Diagnostic;
+use crate::elf_file;
 use crate::emission::emit;
 use crate::expansion::expand;
 use crate::layout::Layout;
@@ -92,14 +98,17 @@ pub fn assemble_with(source: &Source, setting: &Setting<'_>) -> Result<Assembled
     let preprocessed = preprocess(source, &macros, &constants, setting.find_header);
     let (statements, mut faults) = cut(&preprocessed.lines);
     faults.extend(preprocessed.faults);
-    let mut layout = Layout::new(constants);
+    let mut layout = Layout::new(&constants);
     expand(&statements, &mut layout);
     let (object, late) = emit(&layout, &source.name);
     faults.append(&mut layout.faults);
     faults.extend(late);
     if faults.is_empty() {
-        let bytes = object.write(parameters.immediate.elf_e_flags_ipu21.value);
-        return Ok(Assembled { bytes, warnings: preprocessed.warnings });
+        let bytes = elf_file::write(&object, parameters.immediate.elf_e_flags_ipu21.value);
+        let mut warnings = preprocessed.warnings;
+        warnings.append(&mut layout.warnings);
+        warnings.sort();
+        return Ok(Assembled { bytes, warnings });
     }
     faults.sort();
     faults.dedup();

@@ -1,110 +1,104 @@
-//! Writing an object as an ELF file (isa-notes.md 12).
+//! Objects as ELF files (isa-notes.md 12), written and read. What is read is not trusted.
 
-use object::Endianness;
+use std::collections::BTreeMap;
+
+use ipu21::relocation::Relocation;
 use object::elf;
+use object::read::elf::{ElfFile32, ElfSection32};
 use object::write::StringId;
 use object::write::elf::{FileHeader, Rel, SectionHeader, SectionIndex, Sym, SymbolIndex, Writer};
+use object::{
+    Endianness, Object as _, ObjectComdat as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags, RelocationTarget, SectionFlags,
+    SymbolSection,
+};
 
-use crate::object::Object;
+use crate::line_table;
+use crate::object::ObjectError;
+use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target};
 
 /// EM_GRAPHCORE_IPU.
 pub(crate) const MACHINE: u16 = 248;
 /// OSABI of freestanding objects.
-const OSABI_STANDALONE: u8 = 255;
+pub(crate) const OSABI_STANDALONE: u8 = 255;
 /// Code and constants.
 pub(crate) const TEXT: &str = ".text";
-/// Pairs of u32: offset, source line.
-pub(crate) const LINES: &str = ".ipubuild.lines";
-/// Name of the source file.
-pub(crate) const SOURCE: &str = ".ipubuild.source";
+/// Rows of four u32: section, offset, file, line.
+const LINES: &str = ".ipubuild.lines";
+/// Names of the source files, each ended by a zero byte.
+const SOURCE: &str = ".ipubuild.source";
+/// The linker keeps the section (SHF_GNU_RETAIN).
+const RETAIN: u64 = 1 << 21;
+/// Most bytes of a section that is read: the memory of a tile, and more for what is not loaded.
+const SECTION_BYTES_MAX: u64 = 1 << 24;
+/// Largest alignment that is read, bytes.
+const ALIGN_MAX: u64 = 0x4000;
 
-/// A section with contents of its own, before it has a place.
-struct Contents {
+/// A section before it has a place in the file.
+struct Contents<'a> {
     name: StringId,
-    bytes: Vec<u8>,
-    align: u32,
+    index: SectionIndex,
+    section: &'a Section,
     offset: u64,
+    relocations: u64,
+    relocation_name: Option<StringId>,
 }
 
-/// A named symbol: defined at an offset of the text, or elsewhere.
-struct Named<'a> {
+/// The group a section belongs to, before it has a place.
+struct Group<'a> {
     name: &'a str,
+    index: SectionIndex,
+    members: Vec<SectionIndex>,
+    offset: u64,
     string: StringId,
-    index: SymbolIndex,
-    offset: Option<u32>,
 }
 
-/// Sections: `.text`, its relocations, lines, source name, then the tables ELF needs. Symbol 1 is the text section, then come the symbols
-/// defined here, then those defined elsewhere, each group by name.
-pub(crate) fn write(object: &Object, flags: u32) -> Vec<u8> {
+/// The sections of an object and those that say where its lines come from.
+fn with_lines(object: &ObjectFile) -> Vec<Section> {
+    let mut sections = object.sections.clone();
+    let rows = object.sections.iter().enumerate().flat_map(|(index, section)| section.lines.iter().map(move |row| (index, row)));
+    let rows = rows.flat_map(|(index, row)| [index as u32, row.offset, row.file, row.line]).flat_map(u32::to_le_bytes);
+    let names = object.sources.iter().flat_map(|name| name.bytes().filter(|byte| *byte != 0).chain([0]));
+    let extra =
+        |name: &str, bytes: Vec<u8>, align| Section { name: name.to_owned(), size: bytes.len() as u32, bytes, align, ..Section::default() };
+    sections.push(extra(LINES, rows.collect(), 4));
+    sections.push(extra(SOURCE, names.collect(), 1));
+    sections.extend(line_table::sections(object));
+    sections
+}
+
+/// Writes an object. Order: its sections, each with its relocations behind, groups, then the tables ELF needs. Symbols: one for each
+/// section, then the local ones, then the others, each by name.
+pub(crate) fn write(object: &ObjectFile, flags: u32) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(Endianness::Little, false, &mut bytes);
     writer.reserve_file_header();
     let _ = writer.reserve_null_section_index();
-    let text_index = writer.reserve_section_index();
-    let relocation_name = writer.add_section_name(b".rela.text");
-    for _ in 0..3 {
-        let _ = writer.reserve_section_index();
-    }
-    let symtab_index = writer.reserve_symtab_section_index();
+    let sections = with_lines(object);
+    let mut contents: Vec<Contents<'_>> = sections.iter().map(|section| indexed(&mut writer, section)).collect();
+    let mut groups = groups_of(&mut writer, &contents);
+    let symtab = writer.reserve_symtab_section_index();
     let _ = writer.reserve_strtab_section_index();
     let _ = writer.reserve_shstrtab_section_index();
     let _ = writer.reserve_null_symbol_index();
-    let section_symbol = writer.reserve_symbol_index(Some(text_index));
-    let named = named_symbols(object, &mut writer, text_index);
+    let section_symbols: Vec<SymbolIndex> = contents.iter().map(|one| writer.reserve_symbol_index(Some(one.index))).collect();
+    let symbols = sorted_symbols(object);
+    let names: Vec<StringId> = symbols.iter().map(|symbol| writer.add_string(symbol.name.as_bytes())).collect();
+    let indices: Vec<SymbolIndex> = symbols.iter().map(|_| writer.reserve_symbol_index(None)).collect();
 
-    let lines: Vec<u8> = object.lines.iter().flat_map(|(offset, line)| [offset.to_le_bytes(), line.to_le_bytes()]).flatten().collect();
-    let text = reserve(&mut writer, TEXT, object.text.clone(), object.align);
-    let relocation_offset = writer.reserve_relocations(object.relocations.len(), true);
-    let lines = reserve(&mut writer, LINES, lines, 4);
-    let source = reserve(&mut writer, SOURCE, object.source_name.clone().into_bytes(), 1);
+    for one in &mut contents {
+        one.offset =
+            if one.section.is_zeros { 0 } else { writer.reserve(one.section.bytes.len() as u64, u64::from(one.section.align.max(1))) };
+        one.relocations = if one.relocation_name.is_some() { writer.reserve_relocations(one.section.relocations.len(), true) } else { 0 };
+    }
+    for group in &mut groups {
+        group.offset = writer.reserve(4 * (group.members.len() as u64 + 1), 4);
+    }
     writer.reserve_symtab();
-    // Names have no zero bytes: they are assembly symbols and the constants above.
+    // Names have no zero bytes: they are assembly symbols, names of sections and the constants above.
     writer.reserve_strtab().expect("symbols have no zero bytes");
     writer.reserve_shstrtab().expect("section names have no zero bytes");
     writer.reserve_section_headers();
 
-    write_header(&mut writer, flags);
-    put(&mut writer, &text);
-    write_relocations(&mut writer, object, &named, section_symbol);
-    put(&mut writer, &lines);
-    put(&mut writer, &source);
-    write_symbols(&mut writer, &named, text_index);
-    writer.write_strtab();
-    writer.write_shstrtab();
-    writer.write_null_section_header();
-    describe(&mut writer, &text, elf::SHF_ALLOC | elf::SHF_EXECINSTR);
-    writer.write_relocation_section_header(relocation_name, text_index, symtab_index, relocation_offset, object.relocations.len(), true);
-    describe(&mut writer, &lines, elf::SectionFlags(0));
-    describe(&mut writer, &source, elf::SectionFlags(0));
-    // The null symbol and the section symbol are local.
-    writer.write_symtab_section_header(2);
-    writer.write_strtab_section_header();
-    writer.write_shstrtab_section_header();
-    bytes
-}
-
-fn named_symbols<'a>(object: &'a Object, writer: &mut Writer<'a>, text: SectionIndex) -> Vec<Named<'a>> {
-    let mut elsewhere: Vec<&str> = object.relocations.iter().filter_map(|relocation| relocation.symbol.as_deref()).collect();
-    elsewhere.retain(|name| !object.symbols.contains_key(*name));
-    elsewhere.sort_unstable();
-    elsewhere.dedup();
-    let here = object.symbols.iter().map(|(name, offset)| (name.as_str(), Some(*offset)));
-    let mut named = Vec::new();
-    for (name, offset) in here.chain(elsewhere.into_iter().map(|name| (name, None))) {
-        let string = writer.add_string(name.as_bytes());
-        named.push(Named { name, string, index: writer.reserve_symbol_index(offset.map(|_| text)), offset });
-    }
-    named
-}
-
-fn reserve(writer: &mut Writer<'_>, name: &'static str, bytes: Vec<u8>, align: u32) -> Contents {
-    let name = writer.add_section_name(name.as_bytes());
-    let offset = writer.reserve(bytes.len() as u64, u64::from(align));
-    Contents { name, bytes, align, offset }
-}
-
-fn write_header(writer: &mut Writer<'_>, flags: u32) {
     let header = FileHeader {
         os_abi: elf::OsAbi(OSABI_STANDALONE),
         abi_version: 0,
@@ -114,59 +108,371 @@ fn write_header(writer: &mut Writer<'_>, flags: u32) {
         e_flags: elf::FileFlags(flags),
     };
     writer.write_file_header(&header).expect("a text of at most 208 KiB keeps all offsets below 2^32");
+    let index_of: BTreeMap<&str, SymbolIndex> =
+        symbols.iter().zip(&indices).map(|(symbol, index)| (symbol.name.as_str(), *index)).collect();
+    for one in &contents {
+        write_contents(&mut writer, one, &section_symbols, &index_of);
+    }
+    for group in &groups {
+        writer.pad_until(group.offset);
+        let words = std::iter::once(elf::GRP_COMDAT.0).chain(group.members.iter().map(|member| member.0));
+        writer.write(&words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
+    }
+    write_symbols(&mut writer, &contents, &symbols, &names);
+    writer.write_strtab();
+    writer.write_shstrtab();
+    writer.write_null_section_header();
+    for one in &contents {
+        describe(&mut writer, one, symtab);
+    }
+    for group in &groups {
+        let signature = index_of.get(group.name).map_or(0, |index| index.0);
+        describe_group(&mut writer, group, symtab, signature);
+    }
+    // The null symbol, those of the sections and the local ones.
+    let local = 1 + section_symbols.len() + symbols.iter().filter(|symbol| symbol.binding == Binding::Local).count();
+    writer.write_symtab_section_header(local as u32);
+    writer.write_strtab_section_header();
+    writer.write_shstrtab_section_header();
+    bytes
 }
 
-fn put(writer: &mut Writer<'_>, contents: &Contents) {
-    writer.pad_until(contents.offset);
-    writer.write(&contents.bytes);
+fn indexed<'a>(writer: &mut Writer<'a>, section: &'a Section) -> Contents<'a> {
+    let name = writer.add_section_name(section.name.as_bytes());
+    let index = writer.reserve_section_index();
+    let relocation_name = (!section.relocations.is_empty() || section.name == TEXT).then(|| {
+        let _ = writer.reserve_section_index();
+        writer.add_section_name(if section.name == TEXT { b".rela.text" } else { b".rela" })
+    });
+    Contents { name, index, section, offset: 0, relocations: 0, relocation_name }
 }
 
-fn write_relocations(writer: &mut Writer<'_>, object: &Object, named: &[Named<'_>], section: SymbolIndex) {
+fn groups_of<'a>(writer: &mut Writer<'a>, contents: &[Contents<'a>]) -> Vec<Group<'a>> {
+    let mut members: BTreeMap<&'a str, Vec<SectionIndex>> = BTreeMap::new();
+    for one in contents {
+        if let Some(group) = &one.section.group {
+            members.entry(group).or_default().push(one.index);
+        }
+    }
+    let group = |(name, members)| Group {
+        name,
+        index: writer.reserve_section_index(),
+        members,
+        offset: 0,
+        string: writer.add_section_name(b".group"),
+    };
+    members.into_iter().map(group).collect()
+}
+
+/// The symbols with those that only relocations or groups name, local ones first, each kind by name.
+fn sorted_symbols(object: &ObjectFile) -> Vec<Symbol> {
+    let mut symbols: BTreeMap<&str, Symbol> = object.symbols.iter().map(|symbol| (symbol.name.as_str(), symbol.clone())).collect();
+    let elsewhere = |name: &str| Symbol {
+        name: name.to_owned(),
+        binding: Binding::Global,
+        kind: SymbolKind::Untyped,
+        location: Location::Elsewhere,
+        size: 0,
+    };
+    for relocation in object.sections.iter().flat_map(|section| &section.relocations) {
+        if let Target::Symbol(name) = &relocation.target {
+            symbols.entry(name).or_insert_with(|| elsewhere(name));
+        }
+    }
+    for (index, section) in object.sections.iter().enumerate() {
+        if let Some(name) = &section.group {
+            let signature = Symbol { binding: Binding::Local, location: Location::Section(index, 0), ..elsewhere(name) };
+            symbols.entry(name).or_insert(signature);
+        }
+    }
+    let mut symbols: Vec<Symbol> = symbols.into_values().collect();
+    symbols.sort_by_key(|symbol| symbol.binding != Binding::Local);
+    symbols
+}
+
+fn write_contents(writer: &mut Writer<'_>, one: &Contents<'_>, sections: &[SymbolIndex], symbols: &BTreeMap<&str, SymbolIndex>) {
+    if !one.section.is_zeros {
+        writer.pad_until(one.offset);
+        writer.write(&one.section.bytes);
+    }
+    if one.relocation_name.is_none() {
+        return;
+    }
     writer.write_align_relocation();
-    for relocation in &object.relocations {
-        let symbol = named.iter().find(|named| Some(named.name) == relocation.symbol.as_deref()).map_or(section, |named| named.index);
-        writer.write_relocation(
-            true,
-            &Rel {
-                r_offset: u64::from(relocation.offset),
-                r_sym: symbol.0,
-                r_type: elf::RelocationType(relocation.kind.number()),
-                r_addend: relocation.addend,
-            },
-        );
+    for relocation in &one.section.relocations {
+        let symbol = match &relocation.target {
+            Target::Section(index) => sections[*index],
+            Target::Symbol(name) => symbols[name.as_str()],
+        };
+        let written = Rel {
+            r_offset: u64::from(relocation.offset),
+            r_sym: symbol.0,
+            r_type: elf::RelocationType(relocation.kind.number()),
+            r_addend: relocation.addend,
+        };
+        writer.write_relocation(true, &written);
     }
 }
 
-fn write_symbols(writer: &mut Writer<'_>, named: &[Named<'_>], text: SectionIndex) {
-    let symbol = |st_name, binding, kind, section: Option<SectionIndex>, offset: u32| Sym {
-        st_name,
-        section: section.map(|index| index.0),
-        st_info: elf::SymbolInfo::new(binding, kind),
+fn write_symbols(writer: &mut Writer<'_>, contents: &[Contents<'_>], symbols: &[Symbol], names: &[StringId]) {
+    let plain = Sym {
+        st_name: 0,
+        section: None,
+        st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_SECTION),
         st_other: elf::SymbolOther(0),
         st_shndx: elf::SHN_UNDEF,
-        st_value: u64::from(offset),
+        st_value: 0,
         st_size: 0,
     };
     writer.write_null_symbol();
-    writer.write_symbol(&symbol(0, elf::STB_LOCAL, elf::STT_SECTION, Some(text), 0));
-    for named in named {
-        let name = writer.string_offset(Some(named.string));
-        writer.write_symbol(&symbol(name, elf::STB_GLOBAL, elf::STT_NOTYPE, named.offset.map(|_| text), named.offset.unwrap_or(0)));
+    for one in contents {
+        writer.write_symbol(&Sym { section: Some(one.index.0), ..plain.clone() });
+    }
+    for (symbol, name) in symbols.iter().zip(names) {
+        let binding = match symbol.binding {
+            Binding::Local => elf::STB_LOCAL,
+            Binding::Weak => elf::STB_WEAK,
+            Binding::Global => elf::STB_GLOBAL,
+        };
+        let kind = match symbol.kind {
+            SymbolKind::Untyped => elf::STT_NOTYPE,
+            SymbolKind::Function => elf::STT_FUNC,
+            SymbolKind::Data => elf::STT_OBJECT,
+        };
+        let (section, st_shndx, value) = match symbol.location {
+            Location::Section(index, offset) => (Some(contents[index].index.0), elf::SHN_UNDEF, offset),
+            Location::Absolute(value) => (None, elf::SHN_ABS, value),
+            Location::Common { align } => (None, elf::SHN_COMMON, align),
+            Location::Elsewhere => (None, elf::SHN_UNDEF, 0),
+        };
+        let st_name = writer.string_offset(Some(*name));
+        let st_info = elf::SymbolInfo::new(binding, kind);
+        writer.write_symbol(&Sym {
+            st_name,
+            section,
+            st_info,
+            st_shndx,
+            st_value: u64::from(value),
+            st_size: u64::from(symbol.size),
+            ..plain.clone()
+        });
     }
 }
 
-fn describe(writer: &mut Writer<'_>, contents: &Contents, sh_flags: elf::SectionFlags) {
-    let sh_name = writer.section_name_offset(Some(contents.name));
+fn describe(writer: &mut Writer<'_>, one: &Contents<'_>, symtab: SectionIndex) {
+    let section = one.section;
+    let flags = [
+        (section.is_loaded, elf::SHF_ALLOC.0),
+        (section.is_code, elf::SHF_EXECINSTR.0),
+        (section.is_writable, elf::SHF_WRITE.0),
+        (section.group.is_some(), elf::SHF_GROUP.0),
+        (section.is_kept, RETAIN),
+    ];
+    let flags = flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag);
+    let sh_name = writer.section_name_offset(Some(one.name));
     writer.write_section_header(&SectionHeader {
         sh_name,
-        sh_type: elf::SHT_PROGBITS,
-        sh_flags,
+        sh_type: if section.is_zeros { elf::SHT_NOBITS } else { elf::SHT_PROGBITS },
+        sh_flags: elf::SectionFlags(flags),
         sh_addr: 0,
-        sh_offset: contents.offset,
-        sh_size: contents.bytes.len() as u64,
+        sh_offset: one.offset,
+        sh_size: u64::from(section.size),
         sh_link: 0,
         sh_info: 0,
-        sh_addralign: u64::from(contents.align),
+        sh_addralign: u64::from(section.align.max(1)),
         sh_entsize: 0,
     });
+    if let Some(name) = one.relocation_name {
+        writer.write_relocation_section_header(name, one.index, symtab, one.relocations, section.relocations.len(), true);
+    }
+}
+
+fn describe_group(writer: &mut Writer<'_>, group: &Group<'_>, symtab: SectionIndex, signature: u32) {
+    let sh_name = writer.section_name_offset(Some(group.string));
+    writer.write_section_header(&SectionHeader {
+        sh_name,
+        sh_type: elf::SHT_GROUP,
+        sh_flags: elf::SectionFlags(0),
+        sh_addr: 0,
+        sh_offset: group.offset,
+        sh_size: 4 * (group.members.len() as u64 + 1),
+        sh_link: symtab.0,
+        sh_info: signature,
+        sh_addralign: 4,
+        sh_entsize: 4,
+    });
+    let _ = group.index;
+}
+
+type File<'d> = ElfFile32<'d, Endianness>;
+type Read<'d, 'f> = ElfSection32<'d, 'f, Endianness>;
+
+pub(crate) const fn fault(message: String) -> ObjectError {
+    ObjectError { message }
+}
+
+/// Reads an object.
+pub(crate) fn read(bytes: &[u8]) -> Result<ObjectFile, ObjectError> {
+    let file = File::parse(bytes).map_err(|cause| fault(format!("expected an ELF32 object, found none: {cause}")))?;
+    let machine = file.elf_header().e_machine.get(file.endian()).0;
+    if file.endian() != Endianness::Little || machine != MACHINE {
+        return Err(fault(format!("expected a little-endian object for machine {MACHINE}, found {:?} and {machine}", file.endian())));
+    }
+    let mut object = ObjectFile { sources: names_of(contents(&file, SOURCE)), ..ObjectFile::default() };
+    // Where each section of the file went.
+    let mut places: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut kept = Vec::new();
+    for section in file.sections() {
+        let name = section.name().map_err(|cause| fault(format!("a section has no name: {cause}")))?;
+        let kind = section.elf_section_header().sh_type.get(file.endian());
+        let is_content = [elf::SHT_PROGBITS, elf::SHT_NOBITS, elf::SHT_INIT_ARRAY, elf::SHT_FINI_ARRAY, elf::SHT_NOTE].contains(&kind);
+        if is_content && name != LINES && name != SOURCE {
+            places.insert(section.index().0, object.sections.len());
+            object.sections.push(section_of(&section, name, kind == elf::SHT_NOBITS)?);
+            kept.push(section);
+        }
+    }
+    for (index, section) in kept.iter().enumerate() {
+        for (offset, relocation) in section.relocations() {
+            let relocation = relocation_of(&file, &places, offset, &relocation, &object.sections[index])?;
+            object.sections[index].relocations.push(relocation);
+        }
+        object.sections[index].relocations.sort_by_key(|relocation| relocation.offset);
+    }
+    for comdat in file.comdats() {
+        let Ok(name) = comdat.name() else { return Err(fault("a group has no name".to_owned())) };
+        for member in comdat.sections().filter_map(|member| places.get(&member.0)) {
+            object.sections[*member].group = Some(name.to_owned());
+        }
+    }
+    object.symbols = symbols_of(&file, &places, &object.sections)?;
+    read_lines(&mut object, contents(&file, LINES))?;
+    Ok(object)
+}
+
+/// The bytes of a section that may be missing.
+fn contents<'d>(file: &File<'d>, name: &str) -> &'d [u8] {
+    file.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or(&[])
+}
+
+fn names_of(bytes: &[u8]) -> Vec<String> {
+    let ended = bytes.strip_suffix(&[0]).unwrap_or(bytes);
+    if ended.is_empty() {
+        Vec::new()
+    } else {
+        ended.split(|byte| *byte == 0).map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+}
+
+fn section_of(section: &Read<'_, '_>, name: &str, is_zeros: bool) -> Result<Section, ObjectError> {
+    let fault = |message: String| fault(format!("{name}: {message}"));
+    if section.size() > SECTION_BYTES_MAX {
+        return Err(fault(format!("expected at most {SECTION_BYTES_MAX} bytes, found {}", section.size())));
+    }
+    let align = section.align().max(1);
+    if !align.is_power_of_two() || align > ALIGN_MAX {
+        return Err(fault(format!("expected an alignment up to {ALIGN_MAX}, found {}", section.align())));
+    }
+    let SectionFlags::Elf { sh_flags: flags, .. } = section.flags() else { return Err(fault("expected flags of ELF".to_owned())) };
+    let has = |flag: u64| flags.0 & flag != 0;
+    let bytes = if is_zeros { Vec::new() } else { section.data().map_err(|cause| fault(cause.to_string()))?.to_vec() };
+    Ok(Section {
+        name: name.to_owned(),
+        is_loaded: has(elf::SHF_ALLOC.0),
+        is_code: has(elf::SHF_EXECINSTR.0),
+        is_writable: has(elf::SHF_WRITE.0),
+        is_zeros,
+        is_kept: has(RETAIN),
+        align: align as u32,
+        size: if is_zeros { section.size() as u32 } else { bytes.len() as u32 },
+        bytes,
+        ..Section::default()
+    })
+}
+
+fn relocation_of(
+    file: &File<'_>,
+    places: &BTreeMap<usize, usize>,
+    offset: u64,
+    relocation: &object::Relocation,
+    section: &Section,
+) -> Result<SectionRelocation, ObjectError> {
+    let fault = |message: String| fault(format!("{}: relocation at {offset:#x}: {message}", section.name));
+    let place = u32::try_from(offset).ok().filter(|place| *place < section.size && !section.is_zeros);
+    let place = place.ok_or_else(|| fault("outside the section".to_owned()))?;
+    let RelocationFlags::Elf { r_type } = relocation.flags() else { return Err(fault("expected an ELF relocation".to_owned())) };
+    let kind = Relocation::numbered(r_type.0).ok_or_else(|| fault(format!("unknown type {}", r_type.0)))?;
+    let addend = relocation.addend();
+    let RelocationTarget::Symbol(index) = relocation.target() else {
+        return if kind == Relocation::None {
+            Ok(SectionRelocation { offset: place, kind, target: Target::Section(0), addend })
+        } else {
+            Err(fault("expected a symbol".to_owned()))
+        };
+    };
+    let symbol = file.symbol_by_index(index).map_err(|cause| fault(cause.to_string()))?;
+    let is_local = !symbol.is_global() && !symbol.is_weak();
+    if let (true, SymbolSection::Section(index)) = (is_local, symbol.section()) {
+        let section = places.get(&index.0).ok_or_else(|| fault("it refers to a section that is not read".to_owned()))?;
+        let addend = addend.saturating_add_unsigned(symbol.address());
+        return Ok(SectionRelocation { offset: place, kind, target: Target::Section(*section), addend });
+    }
+    let name = symbol.name().map_err(|cause| fault(cause.to_string()))?;
+    Ok(SectionRelocation { offset: place, kind, target: Target::Symbol(name.to_owned()), addend })
+}
+
+fn symbols_of(file: &File<'_>, places: &BTreeMap<usize, usize>, sections: &[Section]) -> Result<Vec<Symbol>, ObjectError> {
+    let mut symbols: Vec<Symbol> = Vec::new();
+    let mut defined: BTreeMap<String, ()> = BTreeMap::new();
+    for symbol in file.symbols() {
+        let name = symbol.name().map_err(|cause| fault(format!("symbol: {cause}")))?;
+        let kind = symbol.elf_symbol().st_type();
+        if name.is_empty() || kind == elf::STT_SECTION || kind == elf::STT_FILE {
+            continue;
+        }
+        let value = u32::try_from(symbol.address()).unwrap_or(u32::MAX);
+        let location = match symbol.section() {
+            SymbolSection::Section(index) => {
+                let Some(section) = places.get(&index.0) else { continue };
+                if value > sections[*section].size {
+                    return Err(fault(format!("symbol {name}: offset {value:#x} is outside {}", sections[*section].name)));
+                }
+                Location::Section(*section, value)
+            }
+            SymbolSection::Absolute => Location::Absolute(value),
+            SymbolSection::Common => {
+                Location::Common { align: (symbol.elf_symbol().st_value.get(file.endian())).clamp(1, ALIGN_MAX as u32).next_power_of_two() }
+            }
+            _ => Location::Elsewhere,
+        };
+        let binding = match (symbol.is_weak(), symbol.is_global()) {
+            (true, _) => Binding::Weak,
+            (_, true) => Binding::Global,
+            _ => Binding::Local,
+        };
+        if binding != Binding::Local && defined.insert(name.to_owned(), ()).is_some() {
+            return Err(fault(format!("symbol {name} is defined twice")));
+        }
+        let kind = match kind {
+            elf::STT_FUNC => SymbolKind::Function,
+            elf::STT_OBJECT => SymbolKind::Data,
+            _ => SymbolKind::Untyped,
+        };
+        symbols.push(Symbol { name: name.to_owned(), binding, kind, location, size: u32::try_from(symbol.size()).unwrap_or(u32::MAX) });
+    }
+    Ok(symbols)
+}
+
+fn read_lines(object: &mut ObjectFile, bytes: &[u8]) -> Result<(), ObjectError> {
+    let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    for [section, offset, file, line] in words.as_chunks::<4>().0 {
+        if let Some(section) = object.sections.get_mut(*section as usize) {
+            section.lines.push(LineRow { offset: *offset, file: *file, line: *line });
+        }
+    }
+    if object.sections.iter().all(|section| section.lines.is_sorted_by_key(|row| row.offset)) {
+        Ok(())
+    } else {
+        Err(fault(format!("{LINES}: expected ascending offsets")))
+    }
 }

@@ -1,6 +1,7 @@
 //! Macros, conditions and repetitions: which statements reach the layout, and with which text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use crate::diagnostic::{Brought, Diagnostic, Place};
 use crate::layout::Layout;
@@ -25,7 +26,20 @@ struct Macro {
 struct Parameter {
     name: String,
     default: Option<String>,
+    /// It takes all further arguments.
+    variadic: bool,
 }
+
+/// Whether what follows in a body is still wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    GoOn,
+    /// `.exitm`, or a limit was hit.
+    Leave,
+}
+
+/// Directives that open a body, and what closes it.
+const BODIES: [(&str, &str); 4] = [(".macro", ".endm"), (".rept", ".endr"), (".irp", ".endr"), (".irpc", ".endr")];
 
 /// An open `.if`.
 struct Condition {
@@ -40,7 +54,7 @@ struct Condition {
 
 struct Expansion<'a> {
     layout: &'a mut Layout,
-    macros: BTreeMap<String, Macro>,
+    macros: HashMap<String, Rc<Macro>>,
     uses: u32,
     statements: u32,
     /// A limit was hit; the rest is left out.
@@ -49,7 +63,7 @@ struct Expansion<'a> {
 
 /// Lays out all statements.
 pub(crate) fn expand(statements: &[Statement], layout: &mut Layout) {
-    let mut expansion = Expansion { layout, macros: BTreeMap::new(), uses: 0, statements: 0, stopped: false };
+    let mut expansion = Expansion { layout, macros: HashMap::new(), uses: 0, statements: 0, stopped: false };
     expansion.walk(statements, 0);
 }
 
@@ -59,41 +73,55 @@ impl Expansion<'_> {
     }
 
     /// Walks statements; conditions and bodies must be closed among them.
-    fn walk(&mut self, statements: &[Statement], depth: u32) {
+    fn walk(&mut self, statements: &[Statement], depth: u32) -> Flow {
         let mut conditions: Vec<Condition> = Vec::new();
         let mut index = 0;
         while let Some(statement) = statements.get(index) {
             if self.is_exhausted(statement, depth) {
-                return;
+                return Flow::Leave;
             }
             index += 1;
-            let active = conditions.iter().all(|condition| condition.active);
-            match statement.directive() {
-                Some((piece, ".if" | ".ifdef" | ".ifndef" | ".ifeq" | ".ifne" | ".ifc" | ".ifnc")) => {
+            let active = conditions.last().is_none_or(|condition| condition.active);
+            let Some((piece, word)) = statement.directive() else {
+                if active {
+                    self.statement(statement, depth);
+                }
+                continue;
+            };
+            match word {
+                _ if is_condition(word) => {
                     let taken = active && self.holds(piece);
                     conditions.push(Condition { at: piece.at.clone(), done: taken || !active, active: taken, last: false });
                 }
-                Some((piece, ".elseif" | ".else" | ".endif")) => self.change(piece, &mut conditions),
-                Some((piece, word @ (".macro" | ".rept"))) => {
-                    let Some(end) = self.body_end(piece, word, statements, index) else { return };
-                    let body = &statements[index..end];
-                    match word {
-                        _ if !active => {}
-                        ".macro" => self.define(piece, body),
-                        _ => self.repeat(piece, body, depth),
+                ".elseif" | ".else" | ".endif" => self.change(piece, &mut conditions),
+                ".macro" | ".rept" | ".irp" | ".irpc" => {
+                    let Some(end) = self.body_end(piece, word, statements, index) else { return Flow::Leave };
+                    if active {
+                        self.body(piece, word, &statements[index..end], depth);
                     }
                     index = end + 1;
                 }
-                Some((piece, word @ (".endm" | ".endr"))) => {
+                ".endm" | ".endr" => {
                     let opening = if word == ".endm" { ".macro" } else { ".rept" };
                     self.fault(piece.at.fault(0, format!("`{word}` without `{opening}`")));
                 }
+                ".exitm" if active && depth == 0 => self.fault(piece.at.fault(0, "`.exitm` outside a macro")),
+                ".exitm" if active => return Flow::Leave,
                 _ if active => self.statement(statement, depth),
                 _ => {}
             }
         }
         for condition in conditions {
             self.fault(condition.at.fault(0, "expected `.endif`, found the end"));
+        }
+        Flow::GoOn
+    }
+
+    fn body(&mut self, piece: &Piece, word: &str, body: &[Statement], depth: u32) {
+        match word {
+            ".macro" => self.define(piece, body),
+            ".rept" => self.repeat(piece, body, depth),
+            _ => self.repeat_for(piece, word, body, depth),
         }
     }
 
@@ -118,7 +146,7 @@ impl Expansion<'_> {
         let mut open = vec![closing(word)];
         for (index, statement) in statements.iter().enumerate().skip(from) {
             match statement.directive() {
-                Some((_, word @ (".macro" | ".rept"))) => open.push(closing(word)),
+                Some((_, word)) if BODIES.iter().any(|(opening, _)| *opening == word) => open.push(closing(word)),
                 Some((piece, word @ (".endm" | ".endr"))) => {
                     let expected = open.pop()?;
                     if word != expected {
@@ -140,16 +168,17 @@ impl Expansion<'_> {
         let (word, rest) = piece.split();
         match word {
             ".ifdef" => self.layout.is_defined(rest),
-            ".ifndef" => !self.layout.is_defined(rest),
-            ".ifc" | ".ifnc" => match split_list(rest)[..] {
-                [one, other] => (one == other) == (word == ".ifc"),
+            ".ifndef" | ".ifnotdef" => !self.layout.is_defined(rest),
+            ".ifb" => rest.is_empty(),
+            ".ifnb" => !rest.is_empty(),
+            ".ifc" | ".ifnc" | ".ifeqs" | ".ifnes" => match split_list(rest)[..] {
+                [one, other] => (unquoted(one) == unquoted(other)) == matches!(word, ".ifc" | ".ifeqs"),
                 _ => {
                     self.fault(piece.fault(rest, format!("expected two texts, found `{rest}`")));
                     false
                 }
             },
-            ".ifeq" => self.layout.evaluate(piece, rest) == Some(0),
-            _ => self.layout.evaluate(piece, rest).is_some_and(|value| value != 0),
+            _ => self.layout.evaluate(piece, rest).is_some_and(|value| compares(word, value)),
         }
     }
 
@@ -185,9 +214,52 @@ impl Expansion<'_> {
             if !is_symbol(&parameter.name) || parameters.iter().any(|known| known.name == parameter.name) {
                 return self.fault(piece.fault(name, format!("macro `{name}`: expected a new argument name, found `{}`", parameter.name)));
             }
+            if parameters.last().is_some_and(|last| last.variadic) {
+                return self.fault(piece.fault(name, format!("macro `{name}`: no argument can follow one with `:vararg`")));
+            }
             parameters.push(parameter);
         }
-        self.macros.insert(name.to_owned(), Macro { parameters, body: body.to_vec() });
+        self.macros.insert(name.to_owned(), Rc::new(Macro { parameters, body: body.to_vec() }));
+    }
+
+    fn forget(&mut self, piece: &Piece, name: &str) {
+        if self.macros.remove(name).is_none() {
+            self.fault(piece.fault(name, format!("macro `{name}` is not defined")));
+        }
+    }
+
+    /// `.irp name, value, ..` and `.irpc name, characters`.
+    fn repeat_for(&mut self, piece: &Piece, word: &str, body: &[Statement], depth: u32) {
+        let (_, rest) = piece.split();
+        let (name, values) = rest.split_once([',', ' ']).unwrap_or((rest, ""));
+        if !is_symbol(name) {
+            return self.fault(piece.fault(rest, format!("expected a name, found `{name}`")));
+        }
+        let values = values.trim_start().trim_start_matches(',').trim();
+        let values: Vec<String> = match word {
+            ".irp" if values.is_empty() => vec![String::new()],
+            ".irp" => words_of(values).iter().map(|value| unquoted(value).to_owned()).collect(),
+            _ => unquoted(values).chars().map(String::from).collect(),
+        };
+        for value in values {
+            let values = BTreeMap::from([(name.to_owned(), value)]);
+            let brought = Brought::new(&format!("`{word}`"), &piece.at, None);
+            let substitution = Substitution { values: &values, number: self.uses, brought };
+            if self.walk_substituted(body, &substitution, depth) == Flow::Leave {
+                return;
+            }
+        }
+    }
+
+    fn walk_substituted(&mut self, body: &[Statement], substitution: &Substitution<'_>, depth: u32) -> Flow {
+        let body: Result<Vec<Statement>, Diagnostic> = body.iter().map(|statement| substitution.statement(statement)).collect();
+        match body {
+            Ok(body) => self.walk(&body, depth + 1),
+            Err(fault) => {
+                self.fault(fault);
+                Flow::Leave
+            }
+        }
     }
 
     fn repeat(&mut self, piece: &Piece, body: &[Statement], depth: u32) {
@@ -197,8 +269,7 @@ impl Expansion<'_> {
             return self.fault(piece.fault(rest, format!("expected a count in 0..={REPEATS_MAX}, found {count}")));
         }
         for _ in 0..count {
-            self.walk(body, depth + 1);
-            if self.stopped {
+            if self.walk(body, depth + 1) == Flow::Leave {
                 return;
             }
         }
@@ -216,6 +287,8 @@ impl Expansion<'_> {
             self.use_macro(piece, word, rest, depth);
         } else if let Some((name, value)) = assignment(&piece.text) {
             self.layout.constant(piece, name, value);
+        } else if word == ".purgem" {
+            self.forget(piece, rest);
         } else if word.starts_with('.') {
             self.layout.directive(piece);
         } else {
@@ -225,23 +298,86 @@ impl Expansion<'_> {
 
     fn use_macro(&mut self, piece: &Piece, name: &str, rest: &str, depth: u32) {
         self.uses += 1;
-        let defined = &self.macros[name];
+        let defined = self.macros[name].clone();
         let values = match arguments(piece, name, rest, &defined.parameters) {
             Ok(values) => values,
             Err(fault) => return self.fault(fault),
         };
         let brought = Brought::new(&format!("macro `{name}`"), &piece.at, defined.body.first().map(Statement::at));
         let substitution = Substitution { values: &values, number: self.uses, brought };
-        let body: Result<Vec<Statement>, Diagnostic> = defined.body.iter().map(|statement| substitution.statement(statement)).collect();
-        match body {
-            Ok(body) => self.walk(&body, depth + 1),
-            Err(fault) => self.fault(fault),
-        }
+        self.walk_substituted(&defined.body, &substitution, depth);
     }
 }
 
+fn is_condition(word: &str) -> bool {
+    matches!(
+        word,
+        ".if"
+            | ".ifdef"
+            | ".ifndef"
+            | ".ifnotdef"
+            | ".ifb"
+            | ".ifnb"
+            | ".ifc"
+            | ".ifnc"
+            | ".ifeqs"
+            | ".ifnes"
+            | ".ifeq"
+            | ".ifne"
+            | ".ifgt"
+            | ".ifge"
+            | ".iflt"
+            | ".ifle"
+    )
+}
+
+/// Whether a value is what a condition on its sign asks for.
+fn compares(word: &str, value: i64) -> bool {
+    match word {
+        ".ifeq" => value == 0,
+        ".ifgt" => value > 0,
+        ".ifge" => value >= 0,
+        ".iflt" => value < 0,
+        ".ifle" => value <= 0,
+        _ => value != 0,
+    }
+}
+
+/// A text without the quotes around it.
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text)
+}
+
+/// Arguments of a macro: separated by commas, or by blanks where no operator stands beside them.
+fn words_of(text: &str) -> Vec<&str> {
+    split_list(text).into_iter().flat_map(split_at_blanks).collect()
+}
+
+fn split_at_blanks(text: &str) -> Vec<&str> {
+    let is_operator = |character: Option<char>| character.is_some_and(|character| "+-*/%<>=&|^~!:(".contains(character));
+    let (mut words, mut start, mut depth, mut quoted) = (Vec::new(), 0, 0_i32, false);
+    for (index, character) in text.char_indices() {
+        match character {
+            '"' => quoted = !quoted,
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ if character.is_whitespace() && depth == 0 && !quoted => {
+                let (before, behind) = (text[..index].trim_end(), text[index..].trim_start());
+                let joined = is_operator(before.chars().last()) || is_operator(behind.chars().next().filter(|next| *next != '('));
+                if !joined && !text[start..index].trim().is_empty() {
+                    words.push(text[start..index].trim());
+                    start = index;
+                }
+            }
+            _ => {}
+        }
+    }
+    words.push(text[start..].trim());
+    words
+}
+
 fn closing(word: &str) -> &'static str {
-    if word == ".macro" { ".endm" } else { ".endr" }
+    BODIES.iter().find(|(opening, _)| *opening == word).map_or(".endr", |(_, closing)| closing)
 }
 
 /// `name = value`, not a comparison.
@@ -251,35 +387,62 @@ fn assignment(text: &str) -> Option<(&str, &str)> {
     (is_symbol(name) && !value.starts_with('=')).then_some((name, value.trim_start()))
 }
 
-/// The parameters of one part of a list: `a`, `a b`, `a=1`, `a:req`.
+/// The parameters of one part of a list: `a`, `a b`, `a=1`, `a:req`, `a:vararg`.
 fn parameters_of(part: &str) -> Vec<Parameter> {
-    if let Some((name, default)) = part.split_once('=') {
-        return vec![Parameter { name: name.trim().to_owned(), default: Some(default.trim().to_owned()) }];
+    let (names, default) = match part.split_once('=') {
+        Some((names, default)) => (names.trim(), Some(unquoted(default.trim()).to_owned())),
+        None => (part, None),
+    };
+    let parameter = |name: &str| {
+        let (plain, kind) = name.split_once(':').unwrap_or((name, ""));
+        let plain = if matches!(kind, "" | "req" | "vararg") { plain } else { name };
+        let variadic = kind == "vararg";
+        Parameter { name: plain.to_owned(), default: variadic.then(String::new), variadic }
+    };
+    let mut parameters: Vec<Parameter> = names.split_whitespace().map(parameter).collect();
+    if let (Some(last), Some(default)) = (parameters.last_mut(), default) {
+        last.default = Some(default);
     }
-    let names = part.split_whitespace().map(|name| name.strip_suffix(":req").unwrap_or(name));
-    names.map(|name| Parameter { name: name.to_owned(), default: None }).collect()
+    parameters
 }
 
 /// The values of a macro's parameters, by position or as `name=value`.
 fn arguments(piece: &Piece, name: &str, rest: &str, parameters: &[Parameter]) -> Result<BTreeMap<String, String>, Diagnostic> {
-    let given = split_list(rest);
-    if given.len() > parameters.len() {
-        let message = format!("macro `{name}`: expected at most {} arguments, found {}", parameters.len(), given.len());
-        return Err(piece.fault(given[parameters.len()], message));
+    let fixed = parameters.iter().filter(|parameter| !parameter.variadic).count();
+    let (mut given, mut further) = (split_list(rest), None);
+    if given.len() < fixed || fixed < parameters.len() {
+        given = words_of(rest);
+    }
+    if fixed < parameters.len() && given.len() > fixed {
+        further = Some(further_text(rest, given[fixed]));
+        given.truncate(fixed);
+    }
+    if given.len() > fixed {
+        let message = format!("macro `{name}`: expected at most {fixed} arguments, found {}", given.len());
+        return Err(piece.fault(given[fixed], message));
     }
     let mut values = BTreeMap::new();
     for (part, parameter) in given.iter().zip(parameters) {
         let named = assignment(part).filter(|(name, _)| parameters.iter().any(|known| known.name == **name));
         let (name, value) = named.unwrap_or((&parameter.name, part));
         if !value.is_empty() {
-            values.insert(name.to_owned(), value.to_owned());
+            values.insert(name.to_owned(), unquoted(value).to_owned());
         }
+    }
+    if let (Some(further), Some(last)) = (further, parameters.last()) {
+        values.insert(last.name.clone(), further.to_owned());
     }
     for parameter in parameters.iter().filter(|parameter| !values.contains_key(&parameter.name)).cloned().collect::<Vec<_>>() {
         let missing = || piece.at.fault(0, format!("macro `{name}`: argument `{}` is missing", parameter.name));
         values.insert(parameter.name.clone(), parameter.default.clone().ok_or_else(missing)?);
     }
     Ok(values)
+}
+
+/// All of a text from a part of it on.
+fn further_text<'a>(text: &'a str, part: &str) -> &'a str {
+    let start = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+    text.get(start..).unwrap_or("")
 }
 
 /// Puts arguments in place of `\name`, a number of this use for `\@`, nothing for `\()`.

@@ -5,7 +5,7 @@
 //! towards negative infinity, and a remainder has the sign of its divisor.
 //!
 //! Numbers: `12`, `0x1f`, `0b11`, `1_000`; floating-point literals stand for their bits, `1.0h` of an f16, `1.0` and `1.0f` of an f32.
-//! `1f` and `1b` are symbols: the next and the last numbered label.
+//! A character in quotes stands for its code. `1f` and `1b` are symbols: the next and the last numbered label.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,6 +43,22 @@ pub struct Value {
     pub number: i64,
 }
 
+/// What names a section among the symbols of values: no symbol of a source begins with it. The first section has the empty name.
+const SECTION: char = '\u{1}';
+
+impl Value {
+    /// An address in a section of this object, by its index.
+    pub(crate) fn in_section(section: usize, offset: u32) -> Self {
+        let symbol = if section == 0 { String::new() } else { format!("{SECTION}{section}") };
+        Self { symbol: Some(symbol), number: i64::from(offset) }
+    }
+}
+
+/// The index of a section, if a symbol of a value names one.
+pub(crate) fn section_of(symbol: &str) -> Option<usize> {
+    if symbol.is_empty() { Some(0) } else { symbol.strip_prefix(SECTION)?.parse().ok() }
+}
+
 impl From<i64> for Value {
     fn from(number: i64) -> Self {
         Self { symbol: None, number }
@@ -51,7 +67,7 @@ impl From<i64> for Value {
 
 /// What a symbol means where it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Binding {
+pub(crate) enum Meaning {
     /// A value.
     Value(Value),
     /// Another symbol. A part behind `#` tells symbols of one spelling apart and is not shown.
@@ -59,7 +75,7 @@ pub(crate) enum Binding {
 }
 
 /// Finds what a symbol means; `None`: not decided yet.
-pub(crate) type Bind<'a> = &'a dyn Fn(&str) -> Option<Binding>;
+pub(crate) type Bind<'a> = &'a dyn Fn(&str) -> Option<Meaning>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Operator {
@@ -205,8 +221,8 @@ fn bound(tree: &Tree, bind: Bind<'_>) -> Tree {
     match tree {
         Tree::Known(_) => tree.clone(),
         Tree::Symbol { column, name } => match bind(name) {
-            Some(Binding::Value(value)) => Tree::Known(value),
-            Some(Binding::Name(name)) => Tree::Symbol { column: *column, name },
+            Some(Meaning::Value(value)) => Tree::Known(value),
+            Some(Meaning::Name(name)) => Tree::Symbol { column: *column, name },
             None => tree.clone(),
         },
         Tree::Unary { column, operator, operand } => {
@@ -254,7 +270,7 @@ fn overflow(column: u32) -> ExpressionFault {
 fn plain(column: u32, value: Value) -> Result<i64, ExpressionFault> {
     match value.symbol {
         None => Ok(value.number),
-        Some(symbol) if symbol.is_empty() => {
+        Some(symbol) if section_of(&symbol).is_some() => {
             Err(ExpressionFault { column, message: "the address of a label is not known here".to_owned() })
         }
         Some(symbol) => Err(ExpressionFault { column, message: format!("the value of `{symbol}` is not known here") }),
@@ -412,7 +428,7 @@ impl Parser {
     /// Whether a floating-point literal comes next, whose sign belongs to its bits.
     fn starts_float(&self) -> bool {
         let digits = self.characters[self.at..].iter().take_while(|character| character.is_ascii_digit()).count();
-        digits > 0 && self.characters.get(self.at + digits) == Some(&'.')
+        digits > 0 && self.characters.get(self.at + digits) == Some(&'.') || self.characters[self.at..].starts_with(&['i', 'n', 'f', 'h'])
     }
 
     fn primary_with_sign(&mut self, negative: bool) -> Result<Tree, ExpressionFault> {
@@ -422,6 +438,9 @@ impl Parser {
         }
         self.skip_spaces();
         let column = self.column();
+        if let Some(value) = self.character() {
+            return Ok(Tree::Known(Value::from(value)));
+        }
         let word = self.word();
         match word.chars().next() {
             None => {
@@ -429,9 +448,26 @@ impl Parser {
                 Err(self.fault(format!("expected a value, found {found}")))
             }
             Some(first) if first.is_ascii_digit() => number(column, &word, negative),
+            // The infinity of f16, as the public Colossus assembly parser spells it.
+            Some(_) if word == "infh" => Ok(Tree::Known(Value::from(if negative { 0xfc00 } else { 0x7c00 }))),
             Some(_) if self.take("(") => self.call(column, &word),
             Some(_) => Ok(Tree::Symbol { column, name: word }),
         }
+    }
+
+    /// The code of a character in quotes: `'a'`, `'\\n'`.
+    fn character(&mut self) -> Option<i64> {
+        let rest = self.characters.get(self.at..)?;
+        let (character, length) = match rest {
+            ['\'', '\\', 'n', '\'', ..] => ('\n', 4),
+            ['\'', '\\', 't', '\'', ..] => ('\t', 4),
+            ['\'', '\\', '0', '\'', ..] => ('\0', 4),
+            ['\'', '\\', quoted @ ('\'' | '\\'), '\'', ..] => (*quoted, 4),
+            ['\'', quoted, '\'', ..] => (*quoted, 3),
+            _ => return None,
+        };
+        self.at += length;
+        Some(i64::from(u32::from(character)))
     }
 
     fn word(&mut self) -> String {
@@ -525,6 +561,9 @@ mod tests {
             ("-65504.0h", 0xfbff),
             ("1.5", 0x3fc0_0000),
             ("-0.5f", 0xbf00_0000),
+            ("infh", 0x7c00),
+            ("-infh", 0xfc00),
+            ("'a'+'\\n'", 107),
             ("2-0x1", 1),
             ("-9223372036854775807-1>>63", -1),
             ("KB>4 && ROWS<100", 1),

@@ -8,7 +8,7 @@ use ipu21::isa::{self, Form, FormId, Lane, Mode, Modifier, OperandKind};
 use ipu21::relocation::Relocation;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::expression::{Bind, Expression, Value};
+use crate::expression::{Bind, Expression, Value, section_of};
 use crate::operand::{File, Written, read_register, split_list};
 use crate::statement::Piece;
 
@@ -105,9 +105,13 @@ impl Instruction {
         isa::form(self.candidates[0])
     }
 
+    /// Whether who executes it may do so.
+    pub(crate) fn check_mode(&self, mode: Mode) -> Result<(), Diagnostic> {
+        allowed(self.form(), mode).map_err(|message| self.at.fault(0, message))
+    }
+
     /// Encodes with all symbols known. `mode`: who will execute it; `coissue`: as a member of a bundle.
     pub(crate) fn encode(&self, mode: Mode, coissue: bool, lookup: Lookup<'_>) -> Result<Word, Diagnostic> {
-        allowed(self.form(), mode).map_err(|message| self.at.fault(0, message))?;
         let mut ranges: Vec<String> = Vec::new();
         let mut outside = None;
         for id in &self.candidates {
@@ -199,7 +203,7 @@ impl Argument {
         }
         match relocation_of(form, operand) {
             Some(kind) => Ok((0, Some(Fixup { kind, symbol, addend: value.number }))),
-            None if symbol.is_empty() => {
+            None if section_of(&symbol).is_some() => {
                 Err(ValueFault::Other(format!("`{}`: expected a number, found the address `{}`", form.mnemonic, self.text)))
             }
             None => Err(ValueFault::Other(format!("unknown symbol `{symbol}`"))),

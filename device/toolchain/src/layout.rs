@@ -3,15 +3,17 @@
 //! The size of an item never depends on an address, so offsets are final here. A constant that is set again keeps the value it had
 //! for what was written before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use ipu21::isa::{Lane, Mode};
 use ipu21::relocation::Relocation;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::expression::{Binding, Expression, Value};
+use crate::expression::{Expression, Meaning, Value};
 use crate::instruction::{Instruction, load_constant};
+use crate::object_file::{Binding, SymbolKind};
 use crate::operand::split_list;
+use crate::section::{SectionLayout, Traits};
 use crate::statement::{Piece, is_symbol};
 
 /// Largest text section, bytes: region 0.
@@ -25,7 +27,23 @@ pub(crate) struct Item {
     pub(crate) offset: u32,
     pub(crate) at: Place,
     pub(crate) mode: Mode,
+    pub(crate) rules: Rules,
     pub(crate) content: Content,
+}
+
+/// Rules that directives lift for what follows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rules {
+    /// The members of a bundle in the wrong order are exchanged.
+    pub(crate) may_reorder: bool,
+    /// Anything may follow `rpt`.
+    pub(crate) any_repeat: bool,
+    /// Both members of a bundle may write a register.
+    pub(crate) any_operands: bool,
+    /// Workers may execute the supervisor's instructions, and it theirs.
+    pub(crate) any_mode: bool,
+    /// Lanes of a bundle are only warned about.
+    pub(crate) any_bundle: bool,
 }
 
 /// What an item is.
@@ -39,8 +57,10 @@ pub(crate) enum Content {
     Data { bytes: u32, relocation: Relocation, value: Expression },
     /// Alignment.
     Padding { bytes: u32 },
-    /// Zeros.
-    Zeros { bytes: u32 },
+    /// The low `width` bytes of a value again and again.
+    Fill { bytes: u32, value: u64, width: u32 },
+    /// These bytes.
+    Bytes(Vec<u8>),
     /// In place of an instruction that could not be read.
     Lost { bytes: u32 },
 }
@@ -50,53 +70,95 @@ impl Content {
         match self {
             Self::Single(instruction) => 4 * u32::from(instruction.form().words),
             Self::Bundle(_) => 8,
-            Self::Data { bytes, .. } | Self::Padding { bytes } | Self::Zeros { bytes } | Self::Lost { bytes } => *bytes,
+            Self::Bytes(bytes) => bytes.len() as u32,
+            Self::Data { bytes, .. } | Self::Padding { bytes } | Self::Fill { bytes, .. } | Self::Lost { bytes } => *bytes,
         }
     }
 }
 
-/// Relocations of data by the decoration of their symbol (isa-notes.md 11): name, bytes.
-#[rustfmt::skip]
-const DECORATIONS: [(&str, u32, Relocation); 4] = [
-    ("relative@16@s2", 2, Relocation::Relative16Words), ("abs18@s2", 4, Relocation::Word18Words),
-    ("abs19@s2",       4, Relocation::Word19Words),     ("abs@21",   4, Relocation::Word21),
-];
+/// What directives say of a symbol.
+#[derive(Debug)]
+pub(crate) struct SymbolTraits {
+    pub(crate) at: Place,
+    pub(crate) binding: Binding,
+    pub(crate) kind: SymbolKind,
+    pub(crate) size: Option<Expression>,
+    /// Size and alignment of zeros that several objects share.
+    pub(crate) common: Option<(u32, u32)>,
+}
 
-/// The section being laid out.
+impl SymbolTraits {
+    pub(crate) fn new(at: Place) -> Self {
+        Self { at, binding: Binding::Local, kind: SymbolKind::Untyped, size: None, common: None }
+    }
+}
+
+/// The sections being laid out.
 pub(crate) struct Layout {
-    pub(crate) constants: BTreeMap<String, i64>,
+    pub(crate) constants: HashMap<String, Value>,
     /// Constants that came from outside.
-    fixed: BTreeSet<String>,
-    pub(crate) labels: BTreeMap<String, u32>,
-    pub(crate) globals: Vec<(String, Place)>,
-    pub(crate) items: Vec<Item>,
+    fixed: HashSet<String>,
+    /// Section and offset of each label.
+    pub(crate) labels: HashMap<String, (usize, u32)>,
+    pub(crate) symbols: BTreeMap<String, SymbolTraits>,
+    pub(crate) sections: Vec<SectionLayout>,
+    pub(crate) current: usize,
+    pub(crate) previous: usize,
+    /// Sections left by `.pushsection`, with those before them.
+    pub(crate) opened: Vec<(usize, usize)>,
     pub(crate) faults: Vec<Diagnostic>,
-    pub(crate) align: u32,
-    offset: u32,
-    mode: Mode,
+    pub(crate) warnings: Vec<Diagnostic>,
+    pub(crate) mode: Mode,
+    pub(crate) rules: Rules,
+    /// Bytes of all sections.
+    total: u32,
     /// Numbered labels so far: how many of each number.
-    numbered: BTreeMap<u32, u32>,
+    numbered: HashMap<u32, u32>,
 }
 
 impl Layout {
-    pub(crate) fn new(constants: BTreeMap<String, i64>) -> Self {
+    pub(crate) fn new(constants: &BTreeMap<String, i64>) -> Self {
+        let text = SectionLayout { name: ".text".to_owned(), traits: Traits::usual(".text"), align: 8, ..SectionLayout::default() };
         Self {
             fixed: constants.keys().cloned().collect(),
-            constants,
-            labels: BTreeMap::new(),
-            globals: Vec::new(),
-            items: Vec::new(),
+            constants: constants.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect(),
+            labels: HashMap::new(),
+            symbols: BTreeMap::new(),
+            sections: vec![text],
+            current: 0,
+            previous: 0,
+            opened: Vec::new(),
             faults: Vec::new(),
-            align: 8,
-            offset: 0,
+            warnings: Vec::new(),
             mode: Mode::Supervisor,
-            numbered: BTreeMap::new(),
+            rules: Rules::default(),
+            total: 0,
+            numbered: HashMap::new(),
         }
     }
 
-    /// Whether the section has exceeded its limit; what follows is left out.
+    pub(crate) fn section_mut(&mut self) -> &mut SectionLayout {
+        &mut self.sections[self.current]
+    }
+
+    fn offset(&self) -> u32 {
+        self.sections[self.current].offset
+    }
+
+    /// What follows goes into the section of this name; the first time says what it is for.
+    pub(crate) fn enter(&mut self, name: &str, traits: Traits) {
+        self.previous = self.current;
+        let found = self.sections.iter().position(|section| section.name == name && section.traits.group == traits.group);
+        self.current = found.unwrap_or_else(|| {
+            let align = if traits.is_code { 8 } else { 1 };
+            self.sections.push(SectionLayout { name: name.to_owned(), traits, align, ..SectionLayout::default() });
+            self.sections.len() - 1
+        });
+    }
+
+    /// Whether the sections have exceeded their limit; what follows is left out.
     pub(crate) fn is_full(&self) -> bool {
-        self.offset > TEXT_MAX
+        self.total > TEXT_MAX
     }
 
     /// Keeps the fault of a result.
@@ -110,28 +172,40 @@ impl Layout {
     }
 
     /// What a symbol means at this place.
-    fn bind(&self, name: &str) -> Option<Binding> {
+    fn bind(&self, name: &str) -> Option<Meaning> {
         if let Some(value) = self.constants.get(name) {
-            return Some(Binding::Value(Value::from(*value)));
+            return Some(Meaning::Value(value.clone()));
         }
         if name == "." {
-            return Some(Binding::Value(Value { symbol: Some(String::new()), number: i64::from(self.offset) }));
+            return Some(Meaning::Value(Value::in_section(self.current, self.offset())));
+        }
+        if !name.as_bytes()[0].is_ascii_digit() {
+            return None;
         }
         let (digits, direction) = name.split_at_checked(name.len().checked_sub(1)?)?;
         let number: u32 = digits.parse().ok()?;
         let seen = self.numbered.get(&number).copied().unwrap_or(0);
         let count = if direction == "f" { seen.saturating_add(1) } else { seen };
-        Some(Binding::Name(numbered_name(name, number, count)))
+        Some(Meaning::Name(numbered_name(name, number, count)))
     }
 
-    /// A value that must be known now: constants, and distances between labels already seen.
+    /// The expression in `part` with the meaning its symbols have here.
+    pub(crate) fn expression(&mut self, piece: &Piece, part: &str) -> Option<Expression> {
+        let value = piece.expression(part).map(|value| value.bound(&|name| self.bind(name)));
+        self.keep(value)
+    }
+
+    /// A value that must be known now, an address in a section at most.
+    fn value(&mut self, piece: &Piece, part: &str) -> Option<Value> {
+        let expression = self.expression(piece, part)?;
+        let label = |name: &str| self.labels.get(key_of(name)).map(|(section, offset)| Value::in_section(*section, *offset));
+        let value = expression.evaluate_with(&label).map_err(|fault| piece.fault(part, fault.message));
+        self.keep(value)
+    }
+
+    /// A number that must be known now: constants, and distances between labels already seen.
     pub(crate) fn evaluate(&mut self, piece: &Piece, part: &str) -> Option<i64> {
-        let value = piece.expression(part).and_then(|expression| {
-            let label = |name: &str| Some(Value { symbol: Some(String::new()), number: i64::from(*self.labels.get(key_of(name))?) });
-            let value = expression.bound(&|name| self.bind(name)).evaluate_with(&label);
-            value.map_err(|fault| piece.fault(part, fault.message))
-        });
-        let value = self.keep(value)?;
+        let value = self.value(piece, part)?;
         if value.symbol.is_some() {
             self.faults.push(piece.fault(part, format!("expected a number, found the address `{part}`")));
             return None;
@@ -145,48 +219,14 @@ impl Layout {
         if let Ok(number) = name.parse::<u32>() {
             let count = self.numbered.entry(number).or_insert(0);
             *count += 1;
-            self.labels.insert(numbered_name("", number, *count), self.offset);
+            let name = numbered_name("", number, *count);
+            self.labels.insert(name, (self.current, self.offset()));
         } else if !is_symbol(name) {
             self.faults.push(piece.at.fault(0, format!("expected a label, found `{name}`")));
         } else if self.is_defined(name) {
             self.faults.push(piece.at.fault(0, format!("`{name}` is defined twice")));
         } else {
-            self.labels.insert(name.to_owned(), self.offset);
-        }
-    }
-
-    /// A directive that is not about macros, conditions or repetitions.
-    pub(crate) fn directive(&mut self, piece: &Piece) {
-        let (word, rest) = piece.split();
-        match word {
-            ".equ" | ".set" => match rest.split_once(',') {
-                Some((name, value)) => self.constant(piece, name.trim_end(), value.trim_start()),
-                None => self.faults.push(piece.fault(rest, format!("expected `name, value`, found `{rest}`"))),
-            },
-            ".text" | ".type" | ".size" | ".extern" => {}
-            ".section" => self.section(piece, rest),
-            ".globl" | ".global" => {
-                let names = split_list(rest).into_iter().map(|name| (name.to_owned(), piece.place_of(name)));
-                self.globals.extend(names);
-            }
-            ".worker" => self.mode = Mode::Worker,
-            ".supervisor" => self.mode = Mode::Supervisor,
-            ".align" | ".balign" => self.pad(piece, rest, false),
-            ".p2align" => self.pad(piece, rest, true),
-            ".int" | ".long" | ".word" => self.data(piece, rest, 4, Relocation::Word32),
-            ".half" | ".short" => self.data(piece, rest, 2, Relocation::Half),
-            ".byte" => self.data(piece, rest, 1, Relocation::Byte),
-            ".zero" | ".space" | ".skip" => self.zeros(piece, rest),
-            ".error" => self.faults.push(piece.at.fault(0, rest.trim_matches('"'))),
-            _ => self.faults.push(piece.at.fault(0, format!("unknown directive `{word}`"))),
-        }
-    }
-
-    /// `.text` and its subsections are one section here.
-    fn section(&mut self, piece: &Piece, rest: &str) {
-        let name = split_list(rest).first().copied().unwrap_or("");
-        if name != ".text" && !name.starts_with(".text.") {
-            self.faults.push(piece.fault(rest, format!("expected section `.text`, the only one that is loaded, found `{name}`")));
+            self.labels.insert(name.to_owned(), (self.current, self.offset()));
         }
     }
 
@@ -198,67 +238,25 @@ impl Layout {
             self.faults.push(piece.fault(name, format!("`{name}` is set by the caller and cannot be set here")));
         } else if self.labels.contains_key(name) {
             self.faults.push(piece.fault(name, format!("`{name}` is a label and cannot be set")));
-        } else if let Some(value) = self.evaluate(piece, value) {
+        } else if let Some(value) = self.value(piece, value) {
             self.constants.insert(name.to_owned(), value);
         }
     }
 
-    fn pad(&mut self, piece: &Piece, rest: &str, is_power: bool) {
-        let part = split_list(rest).first().copied().unwrap_or(rest);
-        let Some(value) = self.evaluate(piece, part) else { return };
-        let boundary = if is_power { 1_i64.checked_shl(u32::try_from(value).unwrap_or(64)).unwrap_or(0) } else { value };
-        let boundary = u32::try_from(boundary).ok().filter(|boundary| boundary.is_power_of_two() && (2..=ALIGN_MAX).contains(boundary));
-        let Some(boundary) = boundary else {
-            let limits = if is_power { "1..=14".to_owned() } else { format!("a power of two in 2..={ALIGN_MAX}") };
-            self.faults.push(piece.fault(part, format!("expected {limits}, found {value}")));
-            return;
-        };
-        self.align = self.align.max(boundary);
-        let bytes = self.offset.next_multiple_of(boundary) - self.offset;
-        if bytes > 0 {
-            self.place(piece.at.clone(), Content::Padding { bytes });
-        }
-    }
-
-    fn data(&mut self, piece: &Piece, rest: &str, bytes: u32, relocation: Relocation) {
-        for part in split_list(rest) {
-            let (text, decoration) = part.split_once('@').map_or((part, None), |(text, decoration)| (text, Some(decoration)));
-            let relocation = match decoration {
-                None => relocation,
-                Some(decoration) => match DECORATIONS.iter().find(|(name, size, _)| *name == decoration && *size == bytes) {
-                    Some((_, _, relocation)) => *relocation,
-                    None => {
-                        self.faults.push(piece.fault(part, format!("unknown relocation `@{decoration}` of {bytes} bytes")));
-                        continue;
-                    }
-                },
-            };
-            let value = piece.expression(text).map(|value| value.bound(&|name| self.bind(name)));
-            if let Some(value) = self.keep(value) {
-                self.place(piece.place_of(part), Content::Data { bytes, relocation, value });
+    pub(crate) fn place(&mut self, at: Place, content: Content) {
+        let bytes = content.bytes();
+        let was_full = self.is_full();
+        self.total = self.total.saturating_add(bytes);
+        if self.is_full() {
+            if !was_full {
+                self.faults.push(at.fault(0, format!("the sections exceed {TEXT_MAX} bytes")));
             }
-        }
-    }
-
-    fn zeros(&mut self, piece: &Piece, rest: &str) {
-        let Some(value) = self.evaluate(piece, rest) else { return };
-        match u32::try_from(value).ok().filter(|bytes| *bytes <= TEXT_MAX) {
-            Some(bytes) => self.place(piece.at.clone(), Content::Zeros { bytes }),
-            None => self.faults.push(piece.fault(rest, format!("expected a size in 0..={TEXT_MAX}, found {value}"))),
-        }
-    }
-
-    fn place(&mut self, at: Place, content: Content) {
-        let end = self.offset.saturating_add(content.bytes());
-        if end > TEXT_MAX {
-            if !self.is_full() {
-                self.faults.push(at.fault(0, format!("the section exceeds {TEXT_MAX} bytes")));
-            }
-            self.offset = TEXT_MAX + 1;
             return;
         }
-        self.items.push(Item { offset: self.offset, at, mode: self.mode, content });
-        self.offset = end;
+        let (mode, rules) = (self.mode, self.rules);
+        let section = self.section_mut();
+        section.items.push(Item { offset: section.offset, at, mode, rules, content });
+        section.offset += bytes;
     }
 
     fn read(&mut self, piece: &Piece) -> Option<Instruction> {
@@ -279,12 +277,13 @@ impl Layout {
     }
 
     fn require_alignment(&mut self, at: &Place, boundary: u32, what: &str) {
-        if !self.offset.is_multiple_of(boundary) && !self.is_full() {
+        let offset = self.offset();
+        if !offset.is_multiple_of(boundary) && !self.is_full() {
             let message =
-                format!("{what} must lie at a multiple of {boundary}, found offset {:#x}; put `.align {boundary}` before it", self.offset);
+                format!("{what} must lie at a multiple of {boundary}, found offset {offset:#x}; put `.align {boundary}` before it");
             self.faults.push(at.fault(0, message));
             // What follows is judged as if this had been done.
-            self.place(at.clone(), Content::Padding { bytes: self.offset.next_multiple_of(boundary) - self.offset });
+            self.place(at.clone(), Content::Padding { bytes: offset.next_multiple_of(boundary) - offset });
         }
     }
 
@@ -304,14 +303,20 @@ impl Layout {
     /// A bundle: exactly two instructions, main lane then aux lane, of a worker.
     pub(crate) fn bundle(&mut self, at: &Place, members: &[Piece]) {
         self.require_alignment(at, 8, "a bundle");
-        if self.mode != Mode::Worker {
+        if self.mode != Mode::Worker && !self.rules.any_mode {
             self.faults.push(at.fault(0, "bundles are for workers only; this is supervisor code"));
         }
         let instructions: Vec<Instruction> = members.iter().filter_map(|member| self.member(member)).collect();
         match <[Instruction; 2]>::try_from(instructions) {
-            Ok([main, aux]) => {
+            Ok([first, second]) => {
+                let is_reversed = first.form().lane == Lane::Aux && second.form().lane == Lane::Main;
+                let [main, aux] = if is_reversed && self.rules.may_reorder { [second, first] } else { [first, second] };
                 let fault = lane_fault(at, &main, &aux);
-                self.faults.extend(fault);
+                if self.rules.any_bundle {
+                    self.warnings.extend(fault)
+                } else {
+                    self.faults.extend(fault)
+                }
                 self.place(at.clone(), Content::Bundle([main, aux]));
             }
             Err(_) => {

@@ -5,6 +5,7 @@
 
 pub mod assembler;
 pub mod diagnostic;
+mod directive;
 pub mod disassembler;
 mod elf_file;
 mod emission;
@@ -12,10 +13,13 @@ mod expansion;
 pub mod expression;
 mod instruction;
 mod layout;
+mod line_table;
 pub mod manifest;
 pub mod object;
+pub mod object_file;
 mod operand;
 pub mod preprocessor;
+mod section;
 mod statement;
 
 pub use assembler::{Assembled, Setting, Source, assemble, assemble_with};

@@ -1,6 +1,6 @@
 //! Objects: ELF32 little-endian relocatable files with Colossus relocations (isa-notes.md 12), and linking them to addresses.
 //!
-//! One loadable section `.text`; `.ipubuild.lines` maps offsets to source lines (pairs of u32), `.ipubuild.source` names the source.
+//! An [`Object`] is one text that goes to one address, whatever sections its file has; `object_file` keeps them apart.
 //! [`Object::parse`] does not trust its bytes. A relocation that does not fit is an error, never a truncated address.
 
 use std::collections::BTreeMap;
@@ -8,12 +8,11 @@ use std::fmt;
 
 use ipu21::memory;
 use ipu21::relocation::Relocation;
-use object::read::elf::ElfFile32;
-use object::{Endianness, Object as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags, RelocationTarget, SymbolSection};
 use serde::{Deserialize, Serialize};
 
-use crate::elf_file::{self, LINES, MACHINE, SOURCE, TEXT};
-use crate::layout::{ALIGN_MAX, TEXT_MAX};
+use crate::elf_file::{self, TEXT};
+use crate::layout::TEXT_MAX;
+use crate::object_file::{Binding, Location, ObjectFile, Target};
 
 /// A relocation of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,10 +126,6 @@ impl fmt::Display for LinkError {
 impl std::error::Error for LinkError {}
 
 impl Object {
-    pub(crate) fn empty(source_name: String, align: u32) -> Self {
-        Self { text: Vec::new(), align, symbols: BTreeMap::new(), relocations: Vec::new(), lines: Vec::new(), source_name }
-    }
-
     /// Code and constants, relocations not applied.
     #[must_use]
     pub fn text(&self) -> &[u8] {
@@ -223,93 +218,86 @@ impl Object {
         Ok(symbol.saturating_add(relocation.addend))
     }
 
-    /// The object as an ELF file.
-    pub(crate) fn write(&self, flags: u32) -> Vec<u8> {
-        elf_file::write(self, flags)
-    }
-
-    /// Reads an object.
+    /// Reads an object. All its loaded sections become one text, in the order of the file.
     ///
     /// # Errors
     /// [`ObjectError`] when the bytes are not an object of this kind.
     pub fn parse(bytes: &[u8]) -> Result<Self, ObjectError> {
-        let file =
-            ElfFile32::<Endianness>::parse(bytes).map_err(|cause| fault(format!("expected an ELF32 object, found none: {cause}")))?;
-        let machine = file.elf_header().e_machine.get(file.endian()).0;
-        if file.endian() != Endianness::Little || machine != MACHINE {
-            return Err(fault(format!("expected a little-endian object for machine {MACHINE}, found {:?} and {machine}", file.endian())));
+        Self::of(&elf_file::read(bytes)?)
+    }
+
+    /// The loaded sections of a file as one text. Symbols that are numbers stay out, as do lines of included files.
+    ///
+    /// # Errors
+    /// [`ObjectError`] when there is no loaded section, or they are larger than the executable memory.
+    pub fn of(file: &ObjectFile) -> Result<Self, ObjectError> {
+        if !file.sections.iter().any(|section| section.is_loaded) {
+            return Err(ObjectError { message: format!("expected a section {TEXT}, found none") });
         }
-        let section = file.section_by_name(TEXT).ok_or_else(|| fault(format!("expected a section {TEXT}, found none")))?;
-        let align = u32::try_from(section.align()).ok().filter(|align| align.is_power_of_two() && *align <= ALIGN_MAX);
-        let align = align.ok_or_else(|| fault(format!("{TEXT}: expected an alignment up to {ALIGN_MAX}, found {}", section.align())))?;
-        let mut object = Self::empty(String::from_utf8_lossy(contents(&file, SOURCE)).into_owned(), align);
-        object.text = section.data().map_err(|cause| fault(format!("{TEXT}: {cause}")))?.to_vec();
-        if object.text.len() > TEXT_MAX as usize {
-            return Err(fault(format!("{TEXT}: expected at most {TEXT_MAX} bytes, found {}", object.text.len())));
+        let align = file.sections.iter().filter(|section| section.is_loaded).map(|section| section.align).max().unwrap_or(1);
+        let mut object = Self {
+            text: Vec::new(),
+            align,
+            symbols: BTreeMap::new(),
+            relocations: Vec::new(),
+            lines: Vec::new(),
+            source_name: file.sources.first().cloned().unwrap_or_default(),
+        };
+        // Where each section begins in the text.
+        let mut starts: BTreeMap<usize, u32> = BTreeMap::new();
+        for (index, section) in file.sections.iter().enumerate().filter(|(_, section)| section.is_loaded) {
+            let start = (object.text.len() as u32).next_multiple_of(section.align);
+            if section.size > TEXT_MAX || start + section.size > TEXT_MAX {
+                let found = u64::from(start) + u64::from(section.size);
+                return Err(ObjectError { message: format!("{}: expected at most {TEXT_MAX} bytes, found {found}", section.name) });
+            }
+            starts.insert(index, start);
+            object.text.resize(start as usize, 0);
+            object.text.extend(&section.bytes);
+            object.text.resize((start + section.size) as usize, 0);
+            object.lines.extend(section.lines.iter().filter(|row| row.file == 0).map(|row| (start.saturating_add(row.offset), row.line)));
         }
-        object.symbols = symbols_of(&file, &section, object.text.len())?;
-        for (offset, relocation) in section.relocations() {
-            object.relocations.push(relocation_of(&file, &section, offset, &relocation, object.text.len())?);
-        }
-        object.relocations.sort_by_key(|relocation| relocation.offset);
-        object.lines = lines_of(contents(&file, LINES));
-        if !object.lines.is_sorted_by_key(|(offset, _)| *offset) {
-            return Err(fault(format!("{LINES}: expected ascending offsets")));
+        object.take_symbols(file, &starts)?;
+        for (index, start) in &starts {
+            for relocation in &file.sections[*index].relocations {
+                let (symbol, addend) = match &relocation.target {
+                    Target::Symbol(name) => (Some(name.clone()), relocation.addend),
+                    Target::Section(section) => {
+                        let Some(start) = starts.get(section) else {
+                            let message = format!("{}: it refers to a section that is not loaded", file.sections[*index].name);
+                            return Err(ObjectError { message });
+                        };
+                        (None, relocation.addend.saturating_add(i64::from(*start)))
+                    }
+                };
+                object.relocations.push(RelocationEntry { offset: start + relocation.offset, kind: relocation.kind, symbol, addend });
+            }
         }
         Ok(object)
     }
-}
 
-type File<'d> = ElfFile32<'d, Endianness>;
-type Section<'d, 'f> = object::read::elf::ElfSection32<'d, 'f, Endianness>;
-
-const fn fault(message: String) -> ObjectError {
-    ObjectError { message }
-}
-
-/// The bytes of a section that may be missing.
-fn contents<'d>(file: &File<'d>, name: &str) -> &'d [u8] {
-    file.section_by_name(name).and_then(|section| section.data().ok()).unwrap_or(&[])
-}
-
-fn symbols_of(file: &File<'_>, section: &Section<'_, '_>, length: usize) -> Result<BTreeMap<String, u32>, ObjectError> {
-    let mut symbols = BTreeMap::new();
-    for symbol in file.symbols().filter(|symbol| symbol.is_global() && symbol.section() == SymbolSection::Section(section.index())) {
-        let name = symbol.name().map_err(|cause| fault(format!("symbol: {cause}")))?;
-        let offset = u32::try_from(symbol.address()).ok().filter(|offset| *offset as usize <= length);
-        let offset = offset.ok_or_else(|| fault(format!("symbol {name}: offset {:#x} is outside {TEXT}", symbol.address())))?;
-        if symbols.insert(name.to_owned(), offset).is_some() {
-            return Err(fault(format!("symbol {name} is defined twice")));
+    fn take_symbols(&mut self, file: &ObjectFile, starts: &BTreeMap<usize, u32>) -> Result<(), ObjectError> {
+        for symbol in file.symbols.iter().filter(|symbol| symbol.binding != Binding::Local) {
+            match symbol.location {
+                Location::Section(section, offset) => {
+                    if let Some(start) = starts.get(&section) {
+                        self.symbols.insert(symbol.name.clone(), start + offset);
+                    }
+                }
+                Location::Common { align } => {
+                    let start = (self.text.len() as u32).next_multiple_of(align);
+                    let end = start.checked_add(symbol.size).filter(|end| *end <= TEXT_MAX);
+                    let end =
+                        end.ok_or_else(|| ObjectError { message: format!("symbol {}: no room for {} bytes", symbol.name, symbol.size) })?;
+                    self.text.resize(end as usize, 0);
+                    self.align = self.align.max(align);
+                    self.symbols.insert(symbol.name.clone(), start);
+                }
+                Location::Absolute(_) | Location::Elsewhere => {}
+            }
         }
+        Ok(())
     }
-    Ok(symbols)
-}
-
-fn relocation_of(
-    file: &File<'_>,
-    section: &Section<'_, '_>,
-    offset: u64,
-    relocation: &object::Relocation,
-    length: usize,
-) -> Result<RelocationEntry, ObjectError> {
-    let fault = |message: String| fault(format!("relocation at {offset:#x}: {message}"));
-    let place = u32::try_from(offset).ok().filter(|place| (*place as usize) < length);
-    let place = place.ok_or_else(|| fault(format!("outside {TEXT}")))?;
-    let RelocationFlags::Elf { r_type } = relocation.flags() else { return Err(fault("expected an ELF relocation".to_owned())) };
-    let kind = Relocation::numbered(r_type.0).ok_or_else(|| fault(format!("unknown type {}", r_type.0)))?;
-    let RelocationTarget::Symbol(index) = relocation.target() else { return Err(fault("expected a symbol".to_owned())) };
-    let symbol = file.symbol_by_index(index).map_err(|cause| fault(cause.to_string()))?;
-    if !symbol.is_global() && symbol.section() == SymbolSection::Section(section.index()) {
-        let addend = relocation.addend().saturating_add_unsigned(symbol.address());
-        return Ok(RelocationEntry { offset: place, kind, symbol: None, addend });
-    }
-    let name = symbol.name().map_err(|cause| fault(cause.to_string()))?;
-    Ok(RelocationEntry { offset: place, kind, symbol: Some(name.to_owned()), addend: relocation.addend() })
-}
-
-fn lines_of(bytes: &[u8]) -> Vec<(u32, u32)> {
-    let words: Vec<u32> = bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
-    words.as_chunks::<2>().0.iter().map(|[offset, line]| (*offset, *line)).collect()
 }
 
 /// Writes `target` at `place` as the relocation asks; `None` when it does not fit.

@@ -3,6 +3,7 @@
 use ipu21::isa::Modifier;
 
 use crate::expression::Expression;
+use crate::preprocessor::quoted_bytes;
 
 /// A register file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,22 +75,25 @@ fn numbered(name: &str) -> Option<(File, u32, u32)> {
     last.checked_sub(first).map(|more| (file, first, more + 1))
 }
 
-/// Cuts a list at commas outside parentheses; an empty text has no members.
+/// Cuts a list at commas outside parentheses and quotes; an empty text has no members.
 pub(crate) fn split_list(text: &str) -> Vec<&str> {
     if text.trim().is_empty() {
         return Vec::new();
     }
-    let (mut members, mut depth, mut start) = (Vec::new(), 0_i32, 0);
-    for (index, character) in text.char_indices() {
-        match character {
-            '(' => depth += 1,
-            ')' => depth -= 1,
-            ',' if depth <= 0 => {
+    let (mut members, mut depth, mut start, mut index) = (Vec::with_capacity(4), 0_i32, 0, 0);
+    let bytes = text.as_bytes();
+    while let Some(byte) = bytes.get(index) {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            b'"' => index += quoted_bytes(&text[index..]) - 1,
+            b',' if depth <= 0 => {
                 members.push(text[start..index].trim());
                 start = index + 1;
             }
             _ => {}
         }
+        index += 1;
     }
     members.push(text[start..].trim());
     members

@@ -146,8 +146,21 @@ fn repeat_bodies_are_judged() {
 #[test]
 fn directives_are_judged() {
     refused(&[
-        (".data", "a.S:1:1: unknown directive `.data`"),
-        (".section .rodata", "a.S:1:10: expected section `.text`, the only one that is loaded, found `.rodata`"),
+        (".cfi_startproc", "a.S:1:1: unknown directive `.cfi_startproc`"),
+        (".section .x, \"q\"", "a.S:1:10: expected section flags of `awxMSGR`, found `q`"),
+        (".section .x, \"a\", @strange", "a.S:1:10: expected `@progbits` or `@nobits`, found `strange`"),
+        (".bss\n.byte 1", "a.S:2:7: section `.bss` can hold nothing but zeros"),
+        (".popsection", "a.S:1:1: `.popsection` without `.pushsection`"),
+        (".equiv X, 1\n.equiv X, 1", "a.S:2:8: `X` is defined twice"),
+        (".type f, @thing", "a.S:1:7: expected `@function` or `@object`, found `thing`"),
+        (".ascii \"a\\q\"", "a.S:1:8: unknown escape `\\q`"),
+        (".ascii a", "a.S:1:8: expected a text in quotes, found `a`"),
+        (".float x", "a.S:1:8: expected a floating-point number, found `x`"),
+        (".fill 3, 9", "a.S:1:7: expected at most 212992 bytes in parts of 1..=8, found 3 of 9"),
+        (".size f, g", "a.S:1:1: the size of `f` is no number"),
+        (".exitm", "a.S:1:1: `.exitm` outside a macro"),
+        (".purgem m", "a.S:1:9: macro `m` is not defined"),
+        (".macro m a:vararg b\n.endm", "a.S:1:8: macro `m`: no argument can follow one with `:vararg`"),
         (".globl f", "a.S:1:8: `f` is global and not defined"),
         ("a: nop\na: nop", "a.S:2:1: `a` is defined twice"),
         (".equ ROWS, 3", "a.S:1:6: `ROWS` is set by the caller and cannot be set here"),
@@ -157,7 +170,7 @@ fn directives_are_judged() {
         (".half 65536", "a.S:1:7: expected a value of 2 bytes, found 65536"),
         (".byte 1\nnop", "a.S:2:1: an instruction must lie at a multiple of 4, found offset 0x1; put `.align 4` before it"),
         (".zero 300000", "a.S:1:7: expected a size in 0..=212992, found 300000"),
-        (".zero 212992\nnop\nnop", "a.S:2:1: the section exceeds 212992 bytes"),
+        (".zero 212992\nnop\nnop", "a.S:2:1: the sections exceed 212992 bytes"),
         (".error \"no such shape\"", "a.S:1:1: no such shape"),
         ("#include <x.h>", "a.S:1:1: no file `x.h` to include"),
     ]);

@@ -1,8 +1,8 @@
 //! The C preprocessor's part of a source: includes, macros and conditions. Every line keeps the place it came from.
 //!
-//! In: a source and a way to find what it includes. Out: [`Line`]s without block comments, directives or uses of macros.
+//! In: a source and a way to find what it includes. Out: lines without block comments, directives or uses of macros.
 //!
-//! `#` also starts comments of the assembler. A line that begins with `#` and, without a blank between, one of the [`WORDS`] is a
+//! `#` also starts comments of the assembler. A line that begins with `#` and, without a blank between, one of the known words is a
 //! directive; with blanks between it is one only when what follows has the form of one, else it is a comment.
 
 mod condition;
