@@ -37,8 +37,9 @@ use crate::diagnostic::Diagnostic;
 use crate::elf_file;
 use crate::emission::emit;
 use crate::expansion::expand;
+use crate::headers::{VendorNames, header};
 use crate::layout::Layout;
-use crate::preprocessor::{FindHeader, preprocess};
+use crate::preprocessor::{FindHeader, Include, preprocess};
 use crate::statement::cut;
 
 /// A source text with the name it is reported under.
@@ -59,8 +60,10 @@ pub struct Setting<'a> {
     pub macros: &'a BTreeMap<String, String>,
     /// Named immediates, and the flags of the object.
     pub parameters: &'a Parameters,
-    /// Finds what the source includes.
+    /// Finds what the source includes; what it does not find may be a shipped header.
     pub find_header: FindHeader<'a>,
+    /// Values of names that only the vendor has; `None`: those shipped.
+    pub vendor_names: Option<&'a VendorNames>,
 }
 
 /// An assembled source.
@@ -81,7 +84,7 @@ pub const PREDEFINED: [(&str, &str); 3] = [("__IPU__", "1"), ("__IPU_ARCH_VERSIO
 /// # Errors
 /// Every error of the source, in source order.
 pub fn assemble(source: &Source, defines: &BTreeMap<String, i64>, parameters: &Parameters) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    let setting = Setting { defines, macros: &BTreeMap::new(), parameters, find_header: &|_| None };
+    let setting = Setting { defines, macros: &BTreeMap::new(), parameters, find_header: &|_| None, vendor_names: None };
     assemble_with(source, &setting).map(|assembled| assembled.bytes)
 }
 
@@ -95,7 +98,12 @@ pub fn assemble_with(source: &Source, setting: &Setting<'_>) -> Result<Assembled
     constants.extend(setting.defines.iter().map(|(name, value)| (name.clone(), *value)));
     let mut macros: BTreeMap<String, String> = PREDEFINED.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     macros.extend(setting.macros.clone());
-    let preprocessed = preprocess(source, &macros, &constants, setting.find_header);
+    let shipped = |include: &Include<'_>| match setting.vendor_names {
+        Some(names) => header(include.name, parameters, names),
+        None => header(include.name, parameters, &VendorNames::shipped()),
+    };
+    let find_header = |include: &Include<'_>| (setting.find_header)(include).or_else(|| shipped(include));
+    let preprocessed = preprocess(source, &macros, &constants, &find_header);
     let (statements, mut faults) = cut(&preprocessed.lines);
     faults.extend(preprocessed.faults);
     let mut layout = Layout::new(&constants);

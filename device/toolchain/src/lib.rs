@@ -11,6 +11,7 @@ mod elf_file;
 mod emission;
 mod expansion;
 pub mod expression;
+pub mod headers;
 mod instruction;
 mod layout;
 mod line_table;

@@ -215,7 +215,7 @@ fn included_sources_are_reported_under_their_names() {
         (include.name == "both.S" && include.from == "a.S").then(|| Source { name: "lib/both.S".to_owned(), text: text.to_owned() })
     };
     let (defines, macros, parameters) = (BTreeMap::new(), BTreeMap::from([("BIG".to_owned(), "70000".to_owned())]), Parameters::shipped());
-    let setting = Setting { defines: &defines, macros: &macros, parameters: &parameters, find_header: &find };
+    let setting = Setting { defines: &defines, macros: &macros, parameters: &parameters, find_header: &find, vendor_names: None };
     let source = Source { name: "a.S".to_owned(), text: "#include \"both.S\"\n both 3\n both BIG\n#warning done".to_owned() };
     let faults = assemble_with(&source, &setting).unwrap_err();
     let range = "expected a value in -32768..=32767 or a value in 0..=65535, found 70000";

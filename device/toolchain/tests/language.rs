@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use ipu21::parameters::Parameters;
+use toolchain::disassembler::disassemble;
 use toolchain::object::Object;
 use toolchain::object_file::{Binding, Location, ObjectFile, SymbolKind};
 use toolchain::{Assembled, Setting, Source, assemble_with};
@@ -10,7 +11,7 @@ use toolchain::{Assembled, Setting, Source, assemble_with};
 fn assembled(text: &str) -> Result<Assembled, Vec<String>> {
     let source = Source { name: "a.S".to_owned(), text: text.to_owned() };
     let (defines, macros, parameters) = (BTreeMap::new(), BTreeMap::new(), Parameters::shipped());
-    let setting = Setting { defines: &defines, macros: &macros, parameters: &parameters, find_header: &|_| None };
+    let setting = Setting { defines: &defines, macros: &macros, parameters: &parameters, find_header: &|_| None, vendor_names: None };
     assemble_with(&source, &setting).map_err(|faults| faults.iter().map(ToString::to_string).collect())
 }
 
@@ -160,4 +161,23 @@ fn messages_name_every_macro_on_the_way() {
     let message = format!("a.S:2:2: `setzi`: expected a value in 0..=1048575, found 1048576 ({place})");
     assert_eq!(assembled(text).unwrap_err(), [message]);
     assert_eq!(assembled(".warning \"slow\"").unwrap().warnings[0].to_string(), "a.S:1:1: slow");
+}
+
+#[test]
+fn a_vertex_in_the_vendors_manner_assembles_unchanged() {
+    let file = file(include_str!("data/vertex.S"));
+    let (index, section) = file.sections.iter().enumerate().find(|(_, section)| section.name.contains("scale")).unwrap();
+    assert_eq!(section.name, ".text.__runCodelet_scale");
+    let symbol = file.symbols.iter().find(|symbol| symbol.name == "__runCodelet_scale").unwrap();
+    assert_eq!((symbol.kind, symbol.location, symbol.size), (SymbolKind::Function, Location::Section(index, 0), section.size));
+    let usage = file.sections.iter().find(|section| section.name == ".ipubuild.stack_usage").unwrap();
+    assert_eq!((usage.is_loaded, usage.size, usage.relocations.len()), (false, 8, 1));
+    let lines: Vec<String> = disassemble(&section.bytes, 0).into_iter().map(|line| line.text).collect();
+    #[rustfmt::skip]
+    assert_eq!(lines, [
+        "setzi $m2, 0", "runall $m2, $m0, 0", "sync 2", "br $m10",
+        "get $m1, 1", "and $m1, $m1, 7", "ld32 $m0, $m13, $m15, 0", "ld32 $m3, $m13, $m15, 1", "setzi $a0, 8", "uput 1, $a0",
+        "shl $m4, $m1, 3", "cmpslt $m5, $m4, 48", "brz $m5, 0x0", "nop",
+        "{ rpt $m3, 0 ; fnop }", "{ ld64step $a0:1, $m15, $m0+=, 6 ; f16v4add $a2:3, $a0:1, $a2:3 }", "exitz $m15",
+    ]);
 }
