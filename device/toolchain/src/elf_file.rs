@@ -6,14 +6,14 @@ use ipu21::relocation::Relocation;
 use object::elf;
 use object::read::elf::{ElfFile32, ElfSection32};
 use object::write::StringId;
-use object::write::elf::{FileHeader, Rel, SectionHeader, SectionIndex, Sym, SymbolIndex, Writer};
+use object::write::elf::{FileHeader, ProgramHeader, Rel, SectionHeader, SectionIndex, Sym, SymbolIndex, Writer};
 use object::{
     Endianness, Object as _, ObjectComdat as _, ObjectSection as _, ObjectSymbol as _, RelocationFlags, RelocationTarget, SectionFlags,
     SymbolSection,
 };
 
 use crate::line_table;
-use crate::object::ObjectError;
+use crate::object::{ObjectError, apply};
 use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target};
 
 /// EM_GRAPHCORE_IPU.
@@ -69,11 +69,23 @@ fn with_lines(object: &ObjectFile) -> Vec<Section> {
 /// Writes an object. Order: its sections, each with its relocations behind, groups, then the tables ELF needs. Symbols: one for each
 /// section, then the local ones, then the others, each by name.
 pub(crate) fn write(object: &ObjectFile, flags: u32) -> Vec<u8> {
+    write_as(object, flags, None)
+}
+
+/// Writes a linked image: as an object, with addresses and a segment for each loaded section.
+pub(crate) fn write_executable(object: &ObjectFile, flags: u32, entry: u32) -> Vec<u8> {
+    write_as(object, flags, Some(entry))
+}
+
+fn write_as(object: &ObjectFile, flags: u32, entry: Option<u32>) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = Writer::new(Endianness::Little, false, &mut bytes);
     writer.reserve_file_header();
     let _ = writer.reserve_null_section_index();
-    let sections = with_lines(object);
+    let mut sections = with_lines(object);
+    if entry.is_some() {
+        sections.iter_mut().for_each(|section| settle(section, object));
+    }
     let mut contents: Vec<Contents<'_>> = sections.iter().map(|section| indexed(&mut writer, section)).collect();
     let mut groups = groups_of(&mut writer, &contents);
     let symtab = writer.reserve_symtab_section_index();
@@ -85,6 +97,10 @@ pub(crate) fn write(object: &ObjectFile, flags: u32) -> Vec<u8> {
     let names: Vec<StringId> = symbols.iter().map(|symbol| writer.add_string(symbol.name.as_bytes())).collect();
     let indices: Vec<SymbolIndex> = symbols.iter().map(|_| writer.reserve_symbol_index(None)).collect();
 
+    let segments = contents.iter().filter(|one| entry.is_some() && one.section.is_loaded).count();
+    if segments > 0 {
+        writer.reserve_program_headers(segments as u32);
+    }
     for one in &mut contents {
         one.offset =
             if one.section.is_zeros { 0 } else { writer.reserve(one.section.bytes.len() as u64, u64::from(one.section.align.max(1))) };
@@ -102,12 +118,16 @@ pub(crate) fn write(object: &ObjectFile, flags: u32) -> Vec<u8> {
     let header = FileHeader {
         os_abi: elf::OsAbi(OSABI_STANDALONE),
         abi_version: 0,
-        e_type: elf::ET_REL,
+        e_type: if entry.is_some() { elf::ET_EXEC } else { elf::ET_REL },
         e_machine: elf::Machine(MACHINE),
-        e_entry: 0,
+        e_entry: u64::from(entry.unwrap_or(0)),
         e_flags: elf::FileFlags(flags),
     };
     writer.write_file_header(&header).expect("a text of at most 208 KiB keeps all offsets below 2^32");
+    if segments > 0 {
+        writer.write_align_program_headers();
+        contents.iter().filter(|one| one.section.is_loaded).for_each(|one| write_segment(&mut writer, one));
+    }
     let index_of: BTreeMap<&str, SymbolIndex> =
         symbols.iter().zip(&indices).map(|(symbol, index)| (symbol.name.as_str(), *index)).collect();
     for one in &contents {
@@ -118,7 +138,7 @@ pub(crate) fn write(object: &ObjectFile, flags: u32) -> Vec<u8> {
         let words = std::iter::once(elf::GRP_COMDAT.0).chain(group.members.iter().map(|member| member.0));
         writer.write(&words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
     }
-    write_symbols(&mut writer, &contents, &symbols, &names);
+    write_symbols(&mut writer, &contents, &symbols, &names, entry.is_some());
     writer.write_strtab();
     writer.write_shstrtab();
     writer.write_null_section_header();
@@ -137,10 +157,36 @@ pub(crate) fn write(object: &ObjectFile, flags: u32) -> Vec<u8> {
     bytes
 }
 
+/// Puts the addresses of a linked image in place of relocations.
+fn settle(section: &mut Section, object: &ObjectFile) {
+    for relocation in std::mem::take(&mut section.relocations) {
+        if let Target::Section(index) = relocation.target {
+            let value = i64::from(object.sections[index].address).saturating_add(relocation.addend);
+            // An address of 32 bits in a field of 32 bits.
+            let _ = apply(relocation.kind, value, &mut section.bytes, relocation.offset as usize);
+        }
+    }
+}
+
+fn write_segment(writer: &mut Writer<'_>, one: &Contents<'_>) {
+    let section = one.section;
+    let flags = [(true, elf::PF_R), (section.is_code, elf::PF_X), (section.is_writable, elf::PF_W)];
+    writer.write_program_header(&ProgramHeader {
+        p_type: elf::PT_LOAD,
+        p_flags: elf::ProgramFlags(flags.iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag.0)),
+        p_offset: one.offset,
+        p_vaddr: u64::from(section.address),
+        p_paddr: u64::from(section.address),
+        p_filesz: section.bytes.len() as u64,
+        p_memsz: u64::from(section.size),
+        p_align: u64::from(section.align.max(1)),
+    });
+}
+
 fn indexed<'a>(writer: &mut Writer<'a>, section: &'a Section) -> Contents<'a> {
     let name = writer.add_section_name(section.name.as_bytes());
     let index = writer.reserve_section_index();
-    let relocation_name = (!section.relocations.is_empty() || section.name == TEXT).then(|| {
+    let relocation_name = (!section.relocations.is_empty()).then(|| {
         let _ = writer.reserve_section_index();
         writer.add_section_name(if section.name == TEXT { b".rela.text" } else { b".rela" })
     });
@@ -214,7 +260,7 @@ fn write_contents(writer: &mut Writer<'_>, one: &Contents<'_>, sections: &[Symbo
     }
 }
 
-fn write_symbols(writer: &mut Writer<'_>, contents: &[Contents<'_>], symbols: &[Symbol], names: &[StringId]) {
+fn write_symbols(writer: &mut Writer<'_>, contents: &[Contents<'_>], symbols: &[Symbol], names: &[StringId], linked: bool) {
     let plain = Sym {
         st_name: 0,
         section: None,
@@ -240,7 +286,10 @@ fn write_symbols(writer: &mut Writer<'_>, contents: &[Contents<'_>], symbols: &[
             SymbolKind::Data => elf::STT_OBJECT,
         };
         let (section, st_shndx, value) = match symbol.location {
-            Location::Section(index, offset) => (Some(contents[index].index.0), elf::SHN_UNDEF, offset),
+            Location::Section(index, offset) => {
+                let start = if linked { contents[index].section.address } else { 0 };
+                (Some(contents[index].index.0), elf::SHN_UNDEF, start.wrapping_add(offset))
+            }
             Location::Absolute(value) => (None, elf::SHN_ABS, value),
             Location::Common { align } => (None, elf::SHN_COMMON, align),
             Location::Elsewhere => (None, elf::SHN_UNDEF, 0),
@@ -274,7 +323,7 @@ fn describe(writer: &mut Writer<'_>, one: &Contents<'_>, symtab: SectionIndex) {
         sh_name,
         sh_type: if section.is_zeros { elf::SHT_NOBITS } else { elf::SHT_PROGBITS },
         sh_flags: elf::SectionFlags(flags),
-        sh_addr: 0,
+        sh_addr: u64::from(section.address),
         sh_offset: one.offset,
         sh_size: u64::from(section.size),
         sh_link: 0,
@@ -383,6 +432,7 @@ fn section_of(section: &Read<'_, '_>, name: &str, is_zeros: bool) -> Result<Sect
         is_writable: has(elf::SHF_WRITE.0),
         is_zeros,
         is_kept: has(RETAIN),
+        address: u32::try_from(section.address()).map_err(|_| fault("expected an address of 32 bits".to_owned()))?,
         align: align as u32,
         size: if is_zeros { section.size() as u32 } else { bytes.len() as u32 },
         bytes,
@@ -422,6 +472,7 @@ fn relocation_of(
 }
 
 fn symbols_of(file: &File<'_>, places: &BTreeMap<usize, usize>, sections: &[Section]) -> Result<Vec<Symbol>, ObjectError> {
+    let is_linked = file.elf_header().e_type.get(file.endian()) == elf::ET_EXEC;
     let mut symbols: Vec<Symbol> = Vec::new();
     let mut defined: BTreeMap<String, ()> = BTreeMap::new();
     for symbol in file.symbols() {
@@ -434,6 +485,7 @@ fn symbols_of(file: &File<'_>, places: &BTreeMap<usize, usize>, sections: &[Sect
         let location = match symbol.section() {
             SymbolSection::Section(index) => {
                 let Some(section) = places.get(&index.0) else { continue };
+                let value = if is_linked { value.wrapping_sub(sections[*section].address) } else { value };
                 if value > sections[*section].size {
                     return Err(fault(format!("symbol {name}: offset {value:#x} is outside {}", sections[*section].name)));
                 }

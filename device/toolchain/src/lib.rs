@@ -15,6 +15,7 @@ pub mod headers;
 mod instruction;
 mod layout;
 mod line_table;
+pub mod linker;
 pub mod manifest;
 pub mod object;
 pub mod object_file;

@@ -59,7 +59,8 @@ fn text(name: &str) -> Vec<u8> {
 }
 
 fn table(object: &ObjectFile) -> (Vec<u8>, Vec<SectionRelocation>) {
-    let mut header = vec![4, 1, 1, 0, 1, OPCODE_BASE];
+    // Addresses count bytes: data has lines too. One operation an instruction, every row a statement.
+    let mut header = vec![1, 1, 1, 0, 1, OPCODE_BASE];
     header.extend(OPERANDS);
     // No directories but the present one.
     header.push(0);

@@ -95,6 +95,15 @@ pub enum LinkError {
         /// Sources that define it.
         sources: [String; 2],
     },
+    /// More than the memory holds.
+    NoRoom {
+        /// Code, or all sections.
+        what: &'static str,
+        /// Address behind the last byte.
+        end: u64,
+        /// Where the memory for it ends.
+        limit: u32,
+    },
     /// An address that does not fit or is not aligned as the instruction needs.
     Range {
         /// Source of the object.
@@ -114,6 +123,7 @@ impl fmt::Display for LinkError {
             Self::Alignment { source, base, align } => {
                 write!(out, "{source}: expected an address that is a multiple of {align}, found {base:#x}")
             }
+            Self::NoRoom { what, end, limit } => write!(out, "the {what} would end at {end:#x}, expected at most {limit:#x}"),
             Self::Undefined { source, symbol, line } => write!(out, "{source}:{line}: undefined symbol `{symbol}`"),
             Self::Duplicate { symbol, sources } => write!(out, "symbol `{symbol}` is defined in {} and in {}", sources[0], sources[1]),
             Self::Range { source, line, relocation, value } => {
@@ -301,7 +311,7 @@ impl Object {
 }
 
 /// Writes `target` at `place` as the relocation asks; `None` when it does not fit.
-fn apply(kind: Relocation, target: i64, text: &mut [u8], place: usize) -> Option<()> {
+pub(crate) fn apply(kind: Relocation, target: i64, text: &mut [u8], place: usize) -> Option<()> {
     let relative = target.saturating_sub(i64::from(memory::BASE));
     match kind {
         Relocation::None => Some(()),

@@ -30,6 +30,14 @@ impl ObjectFile {
     pub fn write(&self, flags: u32) -> Vec<u8> {
         elf_file::write(self, flags)
     }
+
+    /// The file and line of what lies at an offset of a section.
+    #[must_use]
+    pub fn line_of(&self, section: usize, offset: u32) -> Option<(&str, u32)> {
+        let lines = &self.sections.get(section)?.lines;
+        let row = lines.get(lines.partition_point(|row| row.offset <= offset).checked_sub(1)?)?;
+        Some((self.sources.get(row.file as usize)?, row.line))
+    }
 }
 
 /// A section.
@@ -47,6 +55,8 @@ pub struct Section {
     pub is_zeros: bool,
     /// The linker keeps it though nothing refers to it.
     pub is_kept: bool,
+    /// Address of a linked section; 0 in objects.
+    pub address: u32,
     /// Alignment in bytes, a power of two.
     pub align: u32,
     /// Its bytes, relocations not applied; of zeros none.
