@@ -1,6 +1,6 @@
 //! Words back to text, for listings.
 
-use ipu21::isa::{self, Decoded, Form, Modifier, Operand, OperandKind};
+use ipu21::isa::{self, Decoded, Form, Lane, Modifier, Operand, OperandKind};
 use serde::Serialize;
 
 /// A line of a listing.
@@ -30,20 +30,35 @@ pub fn disassemble(bytes: &[u8], base: u32) -> Vec<Line> {
 
 fn line(words: &[u32], address: u32) -> (usize, String) {
     let plain = || (1, format!(".int {:#x}", words[0]));
-    let Some(first) = isa::decode(words) else { return plain() };
+    let Some(first) = isa::decode(words).filter(is_writable) else { return plain() };
     if !first.coissue {
-        return (usize::from(first.words), instruction(&first));
+        let count = usize::from(first.words);
+        // An instruction of two words lies like a bundle.
+        return if count == 2 && !address.is_multiple_of(8) { plain() } else { (count, instruction(&first)) };
     }
-    match words.get(1..).and_then(isa::decode) {
-        Some(second) if second.coissue && second.words == 1 && address.is_multiple_of(8) => {
+    match words.get(1..).and_then(isa::decode).filter(is_writable) {
+        Some(second) if is_bundle(&first, &second) && address.is_multiple_of(8) => {
             (2, format!("{{ {} ; {} }}", instruction(&first), instruction(&second)))
         }
         _ => plain(),
     }
 }
 
+/// Whether a bundle of these can be written: a main-lane and an aux-lane instruction that both may be in one.
+fn is_bundle(first: &Decoded, second: &Decoded) -> bool {
+    let (main, aux) = (isa::form(first.form), isa::form(second.form));
+    second.coissue && main.coissue && aux.coissue && main.lane == Lane::Main && aux.lane == Lane::Aux && second.words == 1
+}
+
+/// Whether there is a text for it: a high immediate of 0 is written like a low one, which is another word.
+fn is_writable(decoded: &Decoded) -> bool {
+    let form = isa::form(decoded.form);
+    let is_lost = |(operand, value): (&Operand, &u32)| operand.kind == OperandKind::High12 && *value == 0;
+    !(form.operands.iter().zip(decoded.operands()).any(is_lost) && isa::forms_of(form.mnemonic).count() > 1)
+}
+
 /// An instruction alone as text: branches as byte addresses, `nop`, `fnop`, `zero` and `mov` by their names. It reassembles to the same
-/// word, but for `or` and its like with the high immediate 0, which is written as the low one.
+/// word, but for `or` and its like with the high immediate 0, which is written as the low one; [`disassemble`] lists those as data.
 #[must_use]
 pub fn instruction(decoded: &Decoded) -> String {
     let form = isa::form(decoded.form);

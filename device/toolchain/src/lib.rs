@@ -16,6 +16,7 @@ mod instruction;
 mod layout;
 mod line_table;
 pub mod linker;
+pub mod listing;
 pub mod manifest;
 pub mod object;
 pub mod object_file;
@@ -26,3 +27,4 @@ mod statement;
 
 pub use assembler::{Assembled, Setting, Source, assemble, assemble_with};
 pub use diagnostic::{Diagnostic, Position};
+pub use ipu21::parameters::Parameters;

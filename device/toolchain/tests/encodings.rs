@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 
 use ipu21::isa::{self, FormId, Mode};
 use ipu21::parameters::Parameters;
+use proptest::prelude::*;
 use toolchain::disassembler::disassemble;
+use toolchain::listing::PREAMBLE;
 use toolchain::object::Object;
 use toolchain::{Source, assemble};
 
@@ -119,5 +121,38 @@ fn the_text_of_every_form_with_any_operands_assembles_back() {
             let text = toolchain::disassembler::instruction(&decoded);
             assert_eq!(words(&text, form.mode).as_deref(), Ok(found), "{text}");
         }
+    }
+}
+
+/// The words a listing of these words assembles to.
+fn reassembled(words: &[u32]) -> Vec<u32> {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let lines: Vec<String> = disassemble(&bytes, 0).into_iter().map(|line| line.text).collect();
+    assembled(&format!("{PREAMBLE}{}", lines.join("\n"))).unwrap_or_else(|fault| panic!("{words:x?}: {fault}"))
+}
+
+#[test]
+fn every_recorded_word_reassembles_alone_and_in_any_neighbourhood() {
+    let words: Vec<u32> = rows().iter().flat_map(|row| row.words.clone()).collect();
+    for one in &words {
+        assert_eq!(reassembled(&[*one]), [*one]);
+    }
+    assert_eq!(reassembled(&words), words);
+    assert_eq!(reassembled(&words[1..]), words[1..]);
+}
+
+/// A word of any form with any operands, one time in two, else any word at all.
+fn word() -> impl Strategy<Value = u32> {
+    let forms: Vec<(u32, u32)> = isa::forms().filter(|(_, form)| form.words > 0).map(|(_, form)| (form.matches, form.mask)).collect();
+    let formed = (proptest::sample::select(forms), any::<u32>()).prop_map(|((matches, mask), any)| matches | any & !mask);
+    prop_oneof![formed, any::<u32>()]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4000))]
+
+    #[test]
+    fn any_words_reassemble_from_their_listing(words in proptest::collection::vec(word(), 1..12)) {
+        prop_assert_eq!(reassembled(&words), words);
     }
 }

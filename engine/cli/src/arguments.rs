@@ -113,6 +113,52 @@ pub(crate) enum StoreCommand {
     },
 }
 
+/// What to assemble, and with what.
+#[derive(Debug, Args)]
+pub(crate) struct AsmArguments {
+    /// The source
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Utf8PathBuf,
+    /// The object file [default: the source's name with the ending .o]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<Utf8PathBuf>,
+    /// Look for included files here, too
+    #[arg(short = 'I', long = "include", value_name = "DIR")]
+    pub(crate) include: Vec<Utf8PathBuf>,
+    /// Define a macro of the preprocessor; without a value it is 1
+    #[arg(short = 'D', long = "define", value_name = "NAME=VALUE")]
+    pub(crate) define: Vec<String>,
+    /// A table of the values that only the vendor has, in place of the shipped one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) vendor_names: Option<Utf8PathBuf>,
+}
+
+/// What to link, and how.
+#[derive(Debug, Args)]
+pub(crate) struct LinkArguments {
+    /// Object files
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<Utf8PathBuf>,
+    /// The executable file
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Utf8PathBuf,
+    /// Address of the first section
+    #[arg(long, value_name = "ADDRESS", default_value = "0x4c010")]
+    pub(crate) base: String,
+    /// Start at this symbol, and leave out what is not reached from it
+    #[arg(long, value_name = "SYMBOL")]
+    pub(crate) entry: Option<String>,
+    /// Keep this symbol with all it needs
+    #[arg(long, value_name = "SYMBOL")]
+    pub(crate) keep: Vec<String>,
+    /// Keep what nothing reaches, too
+    #[arg(long)]
+    pub(crate) keep_all: bool,
+    /// Write what lies where to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) map: Option<Utf8PathBuf>,
+}
+
 /// How the answer to a query looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QueryOutput {
@@ -247,6 +293,34 @@ pub(crate) enum Command {
         json: bool,
         #[command(flatten)]
         part: Part,
+    },
+    /// Assemble a source to an object file
+    Asm(AsmArguments),
+    /// Write the code of an object or executable file as a source that assembles to the same bytes
+    Disasm {
+        /// An ELF file
+        #[arg(value_name = "FILE")]
+        file: Utf8PathBuf,
+    },
+    /// Link object files to an executable file
+    Link(LinkArguments),
+    /// Show sections, symbols and code of an object or executable file
+    Objdump {
+        /// An ELF file
+        #[arg(value_name = "FILE")]
+        file: Utf8PathBuf,
+    },
+    /// List the symbols of an object or executable file
+    Nm {
+        /// An ELF file
+        #[arg(value_name = "FILE")]
+        file: Utf8PathBuf,
+    },
+    /// Count the bytes of code, constants, data and zeros in files
+    Size {
+        /// ELF files
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<Utf8PathBuf>,
     },
     /// Remove the exported files of targets; the store keeps its results
     Clean {

@@ -7,6 +7,7 @@
 mod arguments;
 mod composition;
 mod exit;
+mod object_files;
 mod opened;
 // What is told while it works.
 mod clock;

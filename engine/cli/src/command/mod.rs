@@ -1,10 +1,13 @@
 //! The commands, one a file.
 
+mod asm;
 mod build;
 mod clean;
 mod doctor;
 mod gc;
 mod graph;
+mod inspect;
+mod link;
 mod log;
 mod make;
 mod query;
@@ -19,6 +22,7 @@ mod why;
 use std::sync::Arc;
 
 use ::graph::{Label, Pattern, RuleKind, Workspace};
+use toolchain::listing;
 
 use crate::arguments::{Arguments, Command, Options};
 use crate::console::Console;
@@ -85,6 +89,12 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
             gc::gc(&gc::Bounds { max_size, older_than, keep_runs: *keep_runs, dry_run: *dry_run }, options, console)
         }
         (Some(Command::Store { command }), _) => store::store(command, options, console),
+        (Some(Command::Asm(arguments)), _) => asm::asm(arguments, options, console),
+        (Some(Command::Link(arguments)), _) => link::link(arguments, options, console),
+        (Some(Command::Disasm { file }), _) => inspect::inspect(file, listing::source, options, console),
+        (Some(Command::Objdump { file }), _) => inspect::inspect(file, listing::object, options, console),
+        (Some(Command::Nm { file }), _) => inspect::inspect(file, listing::symbols, options, console),
+        (Some(Command::Size { files }), _) => inspect::size(files, options, console),
         (Some(Command::Doctor), _) => doctor::doctor(options, console),
         (Some(Command::Clean { labels }), _) => clean::clean(labels, options, console),
     }
