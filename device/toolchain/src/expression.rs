@@ -154,6 +154,16 @@ impl Expression {
         Self { text: number.to_string(), tree: Tree::Known(Value::from(number)) }
     }
 
+    /// A text that is nothing but a decimal number or one of base 16, without going through the parser.
+    pub(crate) fn plain(text: &str) -> Option<Self> {
+        let number = match text.strip_prefix("0x") {
+            Some(hex) if hex.bytes().all(|digit| digit.is_ascii_hexdigit()) => i64::from_str_radix(hex, 16).ok()?,
+            None if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok()?,
+            _ => return None,
+        };
+        Some(Self { text: text.to_owned(), tree: Tree::Known(Value::from(number)) })
+    }
+
     /// As it was written.
     #[must_use]
     pub fn text(&self) -> &str {

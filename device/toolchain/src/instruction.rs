@@ -1,6 +1,6 @@
 //! One instruction as written: which form it is, and its words.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::OnceLock;
 
 use ipu21::csr;
@@ -60,9 +60,9 @@ const RENAMED: [(&str, &str); 3] = [
 
 /// Forms by mnemonic.
 fn forms_of(mnemonic: &str) -> &'static [FormId] {
-    static FORMS: OnceLock<BTreeMap<&'static str, Vec<FormId>>> = OnceLock::new();
+    static FORMS: OnceLock<HashMap<&'static str, Vec<FormId>>> = OnceLock::new();
     let forms = FORMS.get_or_init(|| {
-        let mut forms: BTreeMap<&'static str, Vec<FormId>> = BTreeMap::new();
+        let mut forms: HashMap<&'static str, Vec<FormId>> = HashMap::new();
         for (id, form) in isa::forms() {
             forms.entry(form.mnemonic).or_default().push(id);
         }
@@ -77,15 +77,14 @@ impl Instruction {
         let (mnemonic, rest) = piece.split();
         let written = split_list(rest).into_iter().map(|part| Argument::read(piece, part, bind)).collect::<Result<Vec<_>, _>>()?;
         let (name, mut arguments, suffix) = expand_alias(mnemonic, written, &piece.at).map_err(|message| piece.at.fault(0, message))?;
-        let forms: Vec<FormId> = forms_of(name).iter().copied().filter(|id| isa::form(*id).id.ends_with(suffix)).collect();
-        if forms.is_empty() {
+        let forms = || forms_of(name).iter().copied().filter(|id| suffix.is_empty() || isa::form(*id).id.ends_with(suffix));
+        if forms().next().is_none() {
             return Err(piece.at.fault(0, format!("unknown instruction `{mnemonic}`{}", nearest(mnemonic))));
         }
-        if forms.iter().all(|id| isa::form(*id).words == 0) {
+        if forms().all(|id| isa::form(id).words == 0) {
             return Err(piece.at.fault(0, format!("the encoding of `{mnemonic}` is not public")));
         }
-        let shaped =
-            |arguments: &[Argument]| -> Vec<FormId> { forms.iter().copied().filter(|id| fits(isa::form(*id), arguments)).collect() };
+        let shaped = |arguments: &[Argument]| -> Vec<FormId> { forms().filter(|id| fits(isa::form(*id), arguments)).collect() };
         let mut candidates = shaped(&arguments);
         if candidates.is_empty() && arguments.len() == 3 && (name.starts_with("ld") || name.starts_with("st")) {
             // The shorthand `ld32 $mD, $mB, off` leaves out a delta of zero.
@@ -93,7 +92,7 @@ impl Instruction {
             candidates = shaped(&arguments);
         }
         if candidates.is_empty() {
-            let expected: Vec<String> = forms.iter().map(|id| format!("`{}`", isa::form(*id).syntax)).collect();
+            let expected: Vec<String> = forms().map(|id| format!("`{}`", isa::form(id).syntax)).collect();
             return Err(piece.at.fault(0, format!("expected {}, found `{}`", expected.join(" or "), piece.text)));
         }
         candidates.sort_by_key(|id| preference(isa::form(*id)));
@@ -171,7 +170,10 @@ impl Argument {
     fn read(piece: &Piece, part: &str, bind: Bind<'_>) -> Result<Self, Diagnostic> {
         let written = match part.strip_prefix('$') {
             Some(register) => read_register(register).map_err(|message| piece.fault(part, message))?,
-            None => Written::Value(piece.expression(part)?.bound(bind)),
+            None => Written::Value(match Expression::plain(part) {
+                Some(number) => number,
+                None => piece.expression(part)?.bound(bind),
+            }),
         };
         Ok(Self { written, text: part.to_owned(), at: piece.place_of(part) })
     }
@@ -303,7 +305,8 @@ fn forced(mnemonic: &str) -> Option<(&'static str, &'static str)> {
         ("adds", "add", "_si16"), ("cmpeqs", "cmpeq", "_si16"), ("maxs", "max", "_si16"), ("mins", "min", "_si16"), ("subs", "sub", "_si16_m"),
         ("addz", "add", "_zi16"), ("cmpeqz", "cmpeq", "_zi16"), ("maxz", "max", "_zi16"), ("minz", "min", "_zi16"), ("subz", "sub", "_zi16_m"),
     ];
-    FORCED.iter().find(|(alias, ..)| *alias == mnemonic).map(|(_, name, form)| (*name, *form))
+    let may_be = mnemonic.len() <= 6 && mnemonic.ends_with(['s', 'z']);
+    FORCED.iter().filter(|_| may_be).find(|(alias, ..)| *alias == mnemonic).map(|(_, name, form)| (*name, *form))
 }
 
 fn fits(form: &Form, arguments: &[Argument]) -> bool {

@@ -44,6 +44,10 @@ const MODIFIERS: [(&str, Modifier); 7] = [
 
 /// Reads a register, the text behind its `$`.
 pub(crate) fn read_register(text: &str) -> Result<Written, String> {
+    // Most registers: a number at the end, nothing behind it.
+    if let Some((file, first, count)) = text.as_bytes().last().filter(|last| last.is_ascii_digit()).and_then(|_| numbered(text)) {
+        return Ok(Written::Register { file, first, count, modifier: Modifier::None });
+    }
     let (name, modifier) = MODIFIERS
         .iter()
         .find_map(|(suffix, modifier)| text.strip_suffix(suffix).map(|name| (name, *modifier)))
