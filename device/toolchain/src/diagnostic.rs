@@ -1,7 +1,7 @@
 //! What is wrong with a source text, and where.
 
 use std::fmt;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -42,27 +42,27 @@ impl std::error::Error for Diagnostic {}
 /// Where a piece of text is written, and which use of a macro brought it here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
-    file: Arc<str>,
+    file: Rc<str>,
     pub(crate) line: u32,
     column: u32,
     /// The innermost use of a macro; columns behind the first are those of the text after substitution and say nothing.
-    used: Option<Arc<Use>>,
+    used: Option<Rc<Use>>,
 }
 
 /// A use of a macro.
 #[derive(Debug, PartialEq, Eq)]
 struct Use {
     /// `in macro `m`, used at line 3`.
-    shown: Arc<str>,
+    shown: Rc<str>,
     /// The use of another macro that this one came out of.
-    outer: Option<Arc<Use>>,
+    outer: Option<Rc<Use>>,
 }
 
 /// Most uses of macros a message names.
 const USES_SHOWN: usize = 8;
 
 impl Place {
-    pub(crate) fn new(file: &Arc<str>, line: u32, column: u32) -> Self {
+    pub(crate) fn new(file: &Rc<str>, line: u32, column: u32) -> Self {
         Self { file: file.clone(), line, column, used: None }
     }
 
@@ -73,8 +73,8 @@ impl Place {
     }
 
     /// The same place on a line with replaced macros of the preprocessor, as messages name them.
-    pub(crate) fn with(self, macros: &Arc<str>) -> Self {
-        let used = Some(Arc::new(Use { shown: macros.clone(), outer: self.used }));
+    pub(crate) fn with(self, macros: &Rc<str>) -> Self {
+        let used = Some(Rc::new(Use { shown: macros.clone(), outer: self.used }));
         Self { used, ..self }
     }
 
@@ -83,7 +83,7 @@ impl Place {
         let used = match &self.used {
             None => brought.0.clone(),
             // Text with replaced macros of the preprocessor: they are named first.
-            Some(own) => Arc::new(Use { shown: own.shown.clone(), outer: Some(brought.0.clone()) }),
+            Some(own) => Rc::new(Use { shown: own.shown.clone(), outer: Some(brought.0.clone()) }),
         };
         Self { used: Some(used), ..self.clone() }
     }
@@ -101,7 +101,7 @@ impl Place {
 
 impl Place {
     /// The name of the file.
-    pub(crate) fn file(&self) -> &str {
+    pub(crate) fn file(&self) -> &Rc<str> {
         &self.file
     }
 }
@@ -113,20 +113,20 @@ impl fmt::Display for Place {
 }
 
 /// A use of a macro of the assembler, to be marked on all the text it brings.
-pub(crate) struct Brought(Arc<Use>);
+pub(crate) struct Brought(Rc<Use>);
 
 impl Brought {
     /// `what`: `macro `m``; `user`: where it is used; `home`: where the text stands.
     pub(crate) fn new(what: &str, user: &Place, home: Option<&Place>) -> Self {
         let elsewhere = home.is_some_and(|home| home.file != user.file);
         let place = if elsewhere { format!("{}:{}", user.file, user.line) } else { format!("line {}", user.line) };
-        Self(Arc::new(Use { shown: Arc::from(format!("in {what}, used at {place}")), outer: user.used.clone() }))
+        Self(Rc::new(Use { shown: Rc::from(format!("in {what}, used at {place}")), outer: user.used.clone() }))
     }
 }
 
 /// The uses from the innermost on, the same one again counted.
-fn stack(used: &Arc<Use>) -> String {
-    let mut groups: Vec<(Arc<str>, u32)> = Vec::new();
+fn stack(used: &Rc<Use>) -> String {
+    let mut groups: Vec<(Rc<str>, u32)> = Vec::new();
     let mut next = Some(used);
     while let Some(one) = next {
         match groups.last_mut() {

@@ -20,7 +20,7 @@ const FILL_MAX: u32 = TEXT_MAX;
 
 impl Layout {
     /// A directive that is not about macros, conditions or repetitions.
-    pub(crate) fn directive(&mut self, piece: &Piece) {
+    pub(crate) fn directive(&mut self, piece: &Piece<'_>) {
         let (word, rest) = piece.split();
         match word {
             ".equ" | ".set" => self.assigned(piece, rest, false),
@@ -66,7 +66,7 @@ impl Layout {
 
     /// Who executes what follows, and which rules hold for it (isa-notes.md 11; the names that restore a rule are those of the public
     /// Colossus assembly parser).
-    fn mode_directive(&mut self, piece: &Piece, word: &str) {
+    fn mode_directive(&mut self, piece: &Piece<'_>, word: &str) {
         match word {
             ".worker" => self.mode = Mode::Worker,
             ".supervisor" => self.mode = Mode::Supervisor,
@@ -86,7 +86,7 @@ impl Layout {
         }
     }
 
-    fn assigned(&mut self, piece: &Piece, rest: &str, once: bool) {
+    fn assigned(&mut self, piece: &Piece<'_>, rest: &str, once: bool) {
         let Some((name, value)) = rest.split_once(',') else {
             return self.faults.push(piece.fault(rest, format!("expected `name, value`, found `{rest}`")));
         };
@@ -97,7 +97,7 @@ impl Layout {
         self.constant(piece, name, value);
     }
 
-    fn section(&mut self, piece: &Piece, rest: &str) {
+    fn section(&mut self, piece: &Piece<'_>, rest: &str) {
         let words = split_list(rest);
         let Some((name, words)) = words.split_first() else {
             return self.faults.push(piece.at.fault(0, "expected the name of a section"));
@@ -110,7 +110,7 @@ impl Layout {
     }
 
     /// Names of a list; others are reported and left out.
-    fn names<'a>(&mut self, piece: &Piece, rest: &'a str) -> Vec<&'a str> {
+    fn names<'a>(&mut self, piece: &Piece<'_>, rest: &'a str) -> Vec<&'a str> {
         let mut names = split_list(rest);
         names.retain(|name| {
             let right = is_symbol(name);
@@ -122,11 +122,11 @@ impl Layout {
         names
     }
 
-    fn traits_of(&mut self, piece: &Piece, name: &str) -> &mut SymbolTraits {
+    fn traits_of(&mut self, piece: &Piece<'_>, name: &str) -> &mut SymbolTraits {
         self.symbols.entry(name.to_owned()).or_insert_with(|| SymbolTraits::new(piece.at.clone()))
     }
 
-    fn bind_symbols(&mut self, piece: &Piece, rest: &str, binding: Binding) {
+    fn bind_symbols(&mut self, piece: &Piece<'_>, rest: &str, binding: Binding) {
         for name in self.names(piece, rest) {
             let at = piece.place_of(name);
             let traits = self.traits_of(piece, name);
@@ -135,7 +135,7 @@ impl Layout {
         }
     }
 
-    fn common(&mut self, piece: &Piece, rest: &str, binding: Binding) {
+    fn common(&mut self, piece: &Piece<'_>, rest: &str, binding: Binding) {
         let parts = split_list(rest);
         let &[name, size, ref align @ ..] = &parts[..] else {
             return self.faults.push(piece.fault(rest, format!("expected `name, size`, found `{rest}`")));
@@ -154,7 +154,7 @@ impl Layout {
         traits.common = Some((size, align));
     }
 
-    fn symbol_type(&mut self, piece: &Piece, rest: &str) {
+    fn symbol_type(&mut self, piece: &Piece<'_>, rest: &str) {
         let (name, kind) = rest.split_once([',', ' ']).unwrap_or((rest, ""));
         let kind = kind.trim_matches([' ', ',', '@', '%', '"']);
         let kind = match kind {
@@ -166,7 +166,7 @@ impl Layout {
         self.traits_of(piece, name.trim()).kind = kind;
     }
 
-    fn symbol_size(&mut self, piece: &Piece, rest: &str) {
+    fn symbol_size(&mut self, piece: &Piece<'_>, rest: &str) {
         let Some((name, size)) = rest.split_once(',') else {
             return self.faults.push(piece.fault(rest, format!("expected `name, size`, found `{rest}`")));
         };
@@ -174,7 +174,7 @@ impl Layout {
         self.traits_of(piece, name.trim()).size = expression;
     }
 
-    fn pad(&mut self, piece: &Piece, rest: &str, is_power: bool) {
+    fn pad(&mut self, piece: &Piece<'_>, rest: &str, is_power: bool) {
         let parts = split_list(rest);
         let part = parts.first().copied().unwrap_or(rest);
         let Some(value) = self.evaluate(piece, part) else { return };
@@ -200,7 +200,7 @@ impl Layout {
         }
     }
 
-    fn data(&mut self, piece: &Piece, rest: &str, bytes: u32, relocation: Relocation) {
+    fn data(&mut self, piece: &Piece<'_>, rest: &str, bytes: u32, relocation: Relocation) {
         for part in split_list(rest) {
             let (text, decoration) = part.split_once('@').map_or((part, None), |(text, decoration)| (text, Some(decoration)));
             let relocation = match decoration {
@@ -219,7 +219,7 @@ impl Layout {
         }
     }
 
-    fn floats(&mut self, piece: &Piece, rest: &str, bytes: u32) {
+    fn floats(&mut self, piece: &Piece<'_>, rest: &str, bytes: u32) {
         for part in split_list(rest) {
             let Ok(value) = part.parse::<f64>() else {
                 self.faults.push(piece.fault(part, format!("expected a floating-point number, found `{part}`")));
@@ -231,7 +231,7 @@ impl Layout {
         }
     }
 
-    fn texts(&mut self, piece: &Piece, rest: &str, ended: bool) {
+    fn texts(&mut self, piece: &Piece<'_>, rest: &str, ended: bool) {
         for part in split_list(rest) {
             match text_bytes(part) {
                 Ok(mut bytes) => {
@@ -243,7 +243,7 @@ impl Layout {
         }
     }
 
-    fn space(&mut self, piece: &Piece, rest: &str) {
+    fn space(&mut self, piece: &Piece<'_>, rest: &str) {
         let parts = split_list(rest);
         let size = parts.first().copied().unwrap_or(rest);
         let Some(value) = self.evaluate(piece, size) else { return };
@@ -255,7 +255,7 @@ impl Layout {
     }
 
     /// `.fill repeat, size, value`.
-    fn fill(&mut self, piece: &Piece, rest: &str) {
+    fn fill(&mut self, piece: &Piece<'_>, rest: &str) {
         let parts = split_list(rest);
         let mut number = |index: usize, otherwise: i64| match parts.get(index) {
             Some(part) => self.evaluate(piece, part),

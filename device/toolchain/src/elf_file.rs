@@ -55,12 +55,18 @@ struct Group<'a> {
 /// The sections of an object and those that say where its lines come from.
 fn with_lines(object: &ObjectFile) -> Vec<Section> {
     let mut sections = object.sections.clone();
-    let rows = object.sections.iter().enumerate().flat_map(|(index, section)| section.lines.iter().map(move |row| (index, row)));
-    let rows = rows.flat_map(|(index, row)| [index as u32, row.offset, row.file, row.line]).flat_map(u32::to_le_bytes);
+    let count: usize = object.sections.iter().map(|section| section.lines.len()).sum();
+    let mut rows: Vec<u8> = Vec::with_capacity(16 * count);
+    for (index, section) in object.sections.iter().enumerate() {
+        for row in &section.lines {
+            let words = [index as u32, row.offset, row.file, row.line];
+            words.iter().for_each(|word| rows.extend(word.to_le_bytes()));
+        }
+    }
     let names = object.sources.iter().flat_map(|name| name.bytes().filter(|byte| *byte != 0).chain([0]));
     let extra =
         |name: &str, bytes: Vec<u8>, align| Section { name: name.to_owned(), size: bytes.len() as u32, bytes, align, ..Section::default() };
-    sections.push(extra(LINES, rows.collect(), 4));
+    sections.push(extra(LINES, rows, 4));
     sections.push(extra(SOURCE, names.collect(), 1));
     sections.extend(line_table::sections(object));
     sections

@@ -1,29 +1,52 @@
 //! The second pass: items become words and relocations; what needs final values is judged here.
 
-use ipu21::isa::{self, Class, FormId, Lane, form};
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use arrayvec::ArrayVec;
+use ipu21::isa::{self, Class, FormId, form};
 use ipu21::relocation::Relocation;
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, Value, section_of};
-use crate::instruction::{Fixup, Instruction, Word};
+use crate::instruction::{Fixup, Instruction, Setting, Word};
 use crate::layout::{Content, Item, Layout, SymbolTraits, key_of};
 use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, Target};
 use crate::section::SectionLayout;
 
-/// The words of one item that is executed.
-struct Executed {
-    offset: u32,
-    words: Vec<Word>,
-    /// The rules of `rpt` do not hold.
-    is_free: bool,
+/// An item that is executed, and its forms.
+struct Executed<'a> {
+    item: &'a Item,
+    forms: ArrayVec<FormId, 2>,
+}
+
+impl Executed<'_> {
+    fn end(&self) -> u32 {
+        self.item.offset + self.item.content.bytes()
+    }
+
+    fn is_bundle(&self) -> bool {
+        self.forms.len() == 2
+    }
+
+    /// An error at one of its instructions.
+    fn fault(&self, member: usize, message: impl std::fmt::Display) -> Diagnostic {
+        let at = match &self.item.content {
+            Content::Bundle(members) => members[member].at(),
+            _ => &self.item.at,
+        };
+        at.fault(0, message)
+    }
 }
 
 struct Emission<'a> {
     layout: &'a Layout,
     section: Section,
-    executed: Vec<Executed>,
+    executed: Vec<Executed<'a>>,
     faults: Vec<Diagnostic>,
     sources: Vec<String>,
+    /// The last file looked for among the sources, and its index.
+    last_source: Option<(Rc<str>, u32)>,
 }
 
 /// The object of a layout, and what is wrong with it.
@@ -31,10 +54,11 @@ pub(crate) fn emit(layout: &Layout, source_name: &str) -> (ObjectFile, Vec<Diagn
     let (mut sections, mut faults) = (Vec::new(), Vec::new());
     let mut sources = vec![source_name.to_owned()];
     for planned in &layout.sections {
-        let mut emission = Emission { layout, section: started(planned), executed: Vec::new(), faults: Vec::new(), sources };
+        let (section, executed) = (started(planned), Vec::new());
+        let mut emission = Emission { layout, section, executed, faults: Vec::new(), sources, last_source: None };
         planned.items.iter().for_each(|item| emission.item(item));
+        emission.faults.extend(repeat_faults(&emission.executed, &emission.section.bytes));
         emission.finish();
-        emission.faults.extend(repeat_faults(&emission.executed));
         faults.append(&mut emission.faults);
         sources = emission.sources;
         sections.push(emission.section);
@@ -54,12 +78,13 @@ fn started(planned: &SectionLayout) -> Section {
         is_kept: traits.is_kept,
         align: planned.align,
         group: traits.group,
+        bytes: Vec::with_capacity(planned.offset as usize),
         ..Section::default()
     }
 }
 
-impl Emission<'_> {
-    fn item(&mut self, item: &Item) {
+impl<'a> Emission<'a> {
+    fn item(&mut self, item: &'a Item) {
         match &item.content {
             Content::Padding { bytes } => {
                 self.section.bytes.resize((item.offset + bytes % 4) as usize, 0);
@@ -73,7 +98,7 @@ impl Emission<'_> {
             Content::Bytes(bytes) => self.section.bytes.extend(bytes),
             Content::Data { bytes, relocation, value } => self.data(item, *bytes, *relocation, value),
             Content::Single(instruction) => self.instructions(item, std::slice::from_ref(instruction)),
-            Content::Bundle(members) => self.instructions(item, members),
+            Content::Bundle(members) => self.instructions(item, &**members),
         }
         self.section.bytes.resize((item.offset + item.content.bytes()) as usize, 0);
         if matches!(item.content, Content::Single(_) | Content::Bundle(_) | Content::Data { .. } | Content::Bytes(_)) {
@@ -83,12 +108,18 @@ impl Emission<'_> {
     }
 
     /// The index of a file among the sources; most lines are of the first.
-    fn source(&mut self, name: &str) -> u32 {
-        let found = self.sources.iter().position(|known| known == name);
+    fn source(&mut self, name: &Rc<str>) -> u32 {
+        if let Some((last, index)) = &self.last_source
+            && Rc::ptr_eq(last, name)
+        {
+            return *index;
+        }
+        let found = self.sources.iter().position(|known| **known == **name);
         let index = found.unwrap_or_else(|| {
-            self.sources.push(name.to_owned());
+            self.sources.push(name.to_string());
             self.sources.len() - 1
         });
+        self.last_source = Some((name.clone(), index as u32));
         index as u32
     }
 
@@ -106,35 +137,31 @@ impl Emission<'_> {
         }
     }
 
-    fn instructions(&mut self, item: &Item, members: &[Instruction]) {
-        let lookup = |name: &str| lookup(self.layout, name);
-        let encode = |member: &Instruction| {
-            if !item.rules.any_mode {
-                member.check_mode(item.mode)?;
-            }
-            member.encode(item.mode, members.len() > 1, &lookup)
-        };
-        let encoded: Vec<_> = members.iter().map(encode).collect();
-        let mut words = Vec::new();
-        for word in encoded {
-            match word {
-                Ok(word) => words.push(word),
-                Err(fault) => self.faults.push(fault),
+    fn instructions(&mut self, item: &'a Item, members: &'a [Instruction]) {
+        let setting = Setting { mode: item.mode, any_mode: item.rules.any_mode, coissue: members.len() > 1 };
+        let mut encoded: ArrayVec<(Cow<'a, Word>, Option<Fixup>), 2> = ArrayVec::new();
+        for member in members {
+            match member {
+                Instruction::Encoded(word) => encoded.push((Cow::Borrowed(word), None)),
+                Instruction::Open(open) => match open.encode(setting, &|name| lookup(self.layout, name)) {
+                    Ok((word, fixup)) => encoded.push((Cow::Owned(word), fixup)),
+                    Err(fault) => self.faults.push(fault),
+                },
             }
         }
-        if words.len() < members.len() {
+        if encoded.len() < members.len() {
             return;
         }
-        if let ([main, aux], false) = (&words[..], item.rules.any_operands) {
+        if let ([(main, _), (aux, _)], false) = (&encoded[..], item.rules.any_operands) {
             self.faults.extend(overlap_fault(item, main, aux));
         }
-        for word in &words {
-            if let Some(fixup) = &word.fixup {
+        for (word, fixup) in &encoded {
+            if let Some(fixup) = fixup {
                 self.relocate(&word.at, self.section.bytes.len() as u32, fixup);
             }
-            word.words.iter().for_each(|word| self.section.bytes.extend(word.to_le_bytes()));
+            word.words().iter().for_each(|word| self.section.bytes.extend(word.to_le_bytes()));
         }
-        self.executed.push(Executed { offset: item.offset, words, is_free: item.rules.any_repeat });
+        self.executed.push(Executed { item, forms: encoded.iter().map(|(word, _)| word.form).collect() });
     }
 
     fn data(&mut self, item: &Item, bytes: u32, relocation: Relocation, expression: &Expression) {
@@ -211,39 +238,40 @@ fn lookup(layout: &Layout, name: &str) -> Option<Value> {
 /// Both members of a bundle write the same register: not allowed, not even for the zero registers.
 fn overlap_fault(item: &Item, main: &Word, aux: &Word) -> Option<Diagnostic> {
     let lanes_differ = isa::form(main.form).lane != isa::form(aux.form).lane;
-    let (lane, register) = main.written.iter().find(|register| lanes_differ && aux.written.contains(register))?;
-    let file = if *lane == Lane::Main { 'm' } else { 'a' };
-    Some(item.at.fault(0, format!("both instructions of this bundle write `${file}{register}`")))
+    let both = if lanes_differ { main.written() & aux.written() } else { 0 };
+    let register = both.trailing_zeros();
+    let file = if register < 16 { 'm' } else { 'a' };
+    (both != 0).then(|| item.at.fault(0, format!("both instructions of this bundle write `${file}{}`", register % 16)))
 }
 
 /// The rules of `rpt` (isa-notes.md 5): its body starts at a multiple of 8 and has only bundles, none with a control or system instruction.
-fn repeat_faults(executed: &[Executed]) -> Vec<Diagnostic> {
+fn repeat_faults(executed: &[Executed<'_>], bytes: &[u8]) -> Vec<Diagnostic> {
     let mut faults = Vec::new();
-    for (index, item) in executed.iter().enumerate().filter(|(_, item)| !item.is_free) {
-        let Some((rpt, bundles)) = item.words.iter().find_map(|word| bundles_of(word).map(|bundles| (word, bundles))) else { continue };
-        let start = item.offset + 4 * item.words.len() as u32;
+    for (index, repeat) in executed.iter().enumerate().filter(|(_, one)| !one.item.rules.any_repeat) {
+        let Some(member) = repeat.forms.iter().position(|id| matches!(*id, form::RPT_M_ZI8 | form::RPT_ZI12_ZI8)) else { continue };
+        let (start, following) = (repeat.end(), &executed[index + 1..]);
         if !start.is_multiple_of(8) {
-            if executed.get(index + 1).is_some_and(|next| next.words.len() == 2) {
-                // The bundle itself was reported as misplaced.
-                continue;
+            // A bundle there was itself reported as misplaced.
+            if !following.first().is_some_and(Executed::is_bundle) {
+                let message = format!("the body of `rpt` must start at a multiple of 8, found offset {start:#x}; put a `nop` before `rpt`");
+                faults.push(repeat.fault(member, message));
             }
-            let message = format!("the body of `rpt` must start at a multiple of 8, found offset {start:#x}; put a `nop` before `rpt`");
-            faults.push(rpt.at.fault(0, message));
             continue;
         }
+        let bundles = bundles_of(bytes, repeat.item.offset as usize + 4 * member);
         for number in 0..bundles {
-            let body = executed.get(index + 1 + number as usize).filter(|body| body.offset == start + 8 * number);
+            let body = following.get(number as usize).filter(|body| body.item.offset == start + 8 * number);
             let Some(body) = body else {
-                faults.push(rpt.at.fault(0, format!("expected {bundles} bundles behind `rpt`, found {number}")));
+                faults.push(repeat.fault(member, format!("expected {bundles} bundles behind `rpt`, found {number}")));
                 break;
             };
-            if body.words.len() != 2 {
+            if !body.is_bundle() {
                 let message = format!("expected bundle {} of {bundles} of a body of `rpt`, found an instruction alone", number + 1);
-                faults.push(body.words[0].at.fault(0, message));
+                faults.push(body.fault(0, message));
                 break;
             }
-            for word in body.words.iter().filter(|word| !may_repeat(word.form)) {
-                faults.push(word.at.fault(0, format!("`{}` cannot stand in a body of `rpt`", isa::form(word.form).mnemonic)));
+            for (member, id) in body.forms.iter().enumerate().filter(|(_, id)| !may_repeat(**id)) {
+                faults.push(body.fault(member, format!("`{}` cannot stand in a body of `rpt`", isa::form(*id).mnemonic)));
             }
         }
     }
@@ -254,8 +282,8 @@ fn may_repeat(id: FormId) -> bool {
     !matches!(isa::form(id).class, Class::Control | Class::System)
 }
 
-/// The number of bundles of the body, when this is a repeat.
-fn bundles_of(word: &Word) -> Option<u32> {
-    let size = || isa::decode(&word.words).map_or(0, |decoded| decoded.operands()[1]);
-    matches!(word.form, form::RPT_M_ZI8 | form::RPT_ZI12_ZI8).then(|| size() + 1)
+/// The number of bundles of the body of the repeat whose word stands here.
+fn bundles_of(bytes: &[u8], at: usize) -> u32 {
+    let word = bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |word| u32::from_le_bytes(*word));
+    isa::decode(&[word]).and_then(|decoded| decoded.operands().get(1).copied()).map_or(0, |size| size + 1)
 }

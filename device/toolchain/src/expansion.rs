@@ -1,7 +1,10 @@
 //! Macros, conditions and repetitions: which statements reach the layout, and with which text.
 
-use std::collections::{BTreeMap, HashMap};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
 
 use crate::diagnostic::{Brought, Diagnostic, Place};
 use crate::layout::Layout;
@@ -17,9 +20,9 @@ const REPEATS_MAX: i64 = 1 << 16;
 /// Most bytes of a statement after substitution.
 const STATEMENT_BYTES_MAX: usize = 1 << 12;
 
-struct Macro {
+struct Macro<'a> {
     parameters: Vec<Parameter>,
-    body: Vec<Statement>,
+    body: Vec<Statement<'a>>,
 }
 
 #[derive(Clone)]
@@ -52,9 +55,9 @@ struct Condition {
     last: bool,
 }
 
-struct Expansion<'a> {
-    layout: &'a mut Layout,
-    macros: HashMap<String, Rc<Macro>>,
+struct Expansion<'l, 'a> {
+    layout: &'l mut Layout,
+    macros: FxHashMap<String, Rc<Macro<'a>>>,
     uses: u32,
     statements: u32,
     /// A limit was hit; the rest is left out.
@@ -62,18 +65,18 @@ struct Expansion<'a> {
 }
 
 /// Lays out all statements.
-pub(crate) fn expand(statements: &[Statement], layout: &mut Layout) {
-    let mut expansion = Expansion { layout, macros: HashMap::new(), uses: 0, statements: 0, stopped: false };
+pub(crate) fn expand<'a>(statements: &[Statement<'a>], layout: &mut Layout) {
+    let mut expansion = Expansion { layout, macros: FxHashMap::default(), uses: 0, statements: 0, stopped: false };
     expansion.walk(statements, 0);
 }
 
-impl Expansion<'_> {
+impl<'a> Expansion<'_, 'a> {
     fn fault(&mut self, fault: Diagnostic) {
         self.layout.faults.push(fault);
     }
 
     /// Walks statements; conditions and bodies must be closed among them.
-    fn walk(&mut self, statements: &[Statement], depth: u32) -> Flow {
+    fn walk(&mut self, statements: &[Statement<'a>], depth: u32) -> Flow {
         let mut conditions: Vec<Condition> = Vec::new();
         let mut index = 0;
         while let Some(statement) = statements.get(index) {
@@ -117,7 +120,7 @@ impl Expansion<'_> {
         Flow::GoOn
     }
 
-    fn body(&mut self, piece: &Piece, word: &str, body: &[Statement], depth: u32) {
+    fn body(&mut self, piece: &Piece<'_>, word: &str, body: &[Statement<'a>], depth: u32) {
         match word {
             ".macro" => self.define(piece, body),
             ".rept" => self.repeat(piece, body, depth),
@@ -125,7 +128,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn is_exhausted(&mut self, statement: &Statement, depth: u32) -> bool {
+    fn is_exhausted(&mut self, statement: &Statement<'a>, depth: u32) -> bool {
         self.statements += 1;
         let limit = if depth > DEPTH_MAX {
             format!("macros and repetitions nest deeper than {DEPTH_MAX}")
@@ -142,7 +145,7 @@ impl Expansion<'_> {
     }
 
     /// Index of the directive that closes the body starting at `from`.
-    fn body_end(&mut self, opening: &Piece, word: &str, statements: &[Statement], from: usize) -> Option<usize> {
+    fn body_end(&mut self, opening: &Piece<'_>, word: &str, statements: &[Statement<'a>], from: usize) -> Option<usize> {
         let mut open = vec![closing(word)];
         for (index, statement) in statements.iter().enumerate().skip(from) {
             match statement.directive() {
@@ -164,7 +167,7 @@ impl Expansion<'_> {
         None
     }
 
-    fn holds(&mut self, piece: &Piece) -> bool {
+    fn holds(&mut self, piece: &Piece<'_>) -> bool {
         let (word, rest) = piece.split();
         match word {
             ".ifdef" => self.layout.is_defined(rest),
@@ -182,7 +185,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn change(&mut self, piece: &Piece, conditions: &mut Vec<Condition>) {
+    fn change(&mut self, piece: &Piece<'_>, conditions: &mut Vec<Condition>) {
         let (word, _) = piece.split();
         let Some(condition) = conditions.last_mut() else {
             return self.fault(piece.at.fault(0, format!("`{word}` without `.if`")));
@@ -199,7 +202,7 @@ impl Expansion<'_> {
         condition.done |= condition.active;
     }
 
-    fn define(&mut self, piece: &Piece, body: &[Statement]) {
+    fn define(&mut self, piece: &Piece<'_>, body: &[Statement<'a>]) {
         let (_, rest) = piece.split();
         let end = rest.find(|character: char| character.is_whitespace() || character == ',').unwrap_or(rest.len());
         let name = &rest[..end];
@@ -222,14 +225,14 @@ impl Expansion<'_> {
         self.macros.insert(name.to_owned(), Rc::new(Macro { parameters, body: body.to_vec() }));
     }
 
-    fn forget(&mut self, piece: &Piece, name: &str) {
+    fn forget(&mut self, piece: &Piece<'_>, name: &str) {
         if self.macros.remove(name).is_none() {
             self.fault(piece.fault(name, format!("macro `{name}` is not defined")));
         }
     }
 
     /// `.irp name, value, ..` and `.irpc name, characters`.
-    fn repeat_for(&mut self, piece: &Piece, word: &str, body: &[Statement], depth: u32) {
+    fn repeat_for(&mut self, piece: &Piece<'_>, word: &str, body: &[Statement<'a>], depth: u32) {
         let (_, rest) = piece.split();
         let (name, values) = rest.split_once([',', ' ']).unwrap_or((rest, ""));
         if !is_symbol(name) {
@@ -251,8 +254,8 @@ impl Expansion<'_> {
         }
     }
 
-    fn walk_substituted(&mut self, body: &[Statement], substitution: &Substitution<'_>, depth: u32) -> Flow {
-        let body: Result<Vec<Statement>, Diagnostic> = body.iter().map(|statement| substitution.statement(statement)).collect();
+    fn walk_substituted(&mut self, body: &[Statement<'a>], substitution: &Substitution<'_>, depth: u32) -> Flow {
+        let body: Result<Vec<Statement<'a>>, Diagnostic> = body.iter().map(|statement| substitution.statement(statement)).collect();
         match body {
             Ok(body) => self.walk(&body, depth + 1),
             Err(fault) => {
@@ -262,7 +265,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn repeat(&mut self, piece: &Piece, body: &[Statement], depth: u32) {
+    fn repeat(&mut self, piece: &Piece<'_>, body: &[Statement<'a>], depth: u32) {
         let (_, rest) = piece.split();
         let Some(count) = self.layout.evaluate(piece, rest) else { return };
         if !(0..=REPEATS_MAX).contains(&count) {
@@ -275,7 +278,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn statement(&mut self, statement: &Statement, depth: u32) {
+    fn statement(&mut self, statement: &Statement<'a>, depth: u32) {
         let piece = match statement {
             Statement::Bundle { at, members } => return self.layout.bundle(at, members),
             Statement::Single(piece) => piece,
@@ -296,7 +299,7 @@ impl Expansion<'_> {
         }
     }
 
-    fn use_macro(&mut self, piece: &Piece, name: &str, rest: &str, depth: u32) {
+    fn use_macro(&mut self, piece: &Piece<'_>, name: &str, rest: &str, depth: u32) {
         self.uses += 1;
         let defined = self.macros[name].clone();
         let values = match arguments(piece, name, rest, &defined.parameters) {
@@ -407,7 +410,7 @@ fn parameters_of(part: &str) -> Vec<Parameter> {
 }
 
 /// The values of a macro's parameters, by position or as `name=value`.
-fn arguments(piece: &Piece, name: &str, rest: &str, parameters: &[Parameter]) -> Result<BTreeMap<String, String>, Diagnostic> {
+fn arguments(piece: &Piece<'_>, name: &str, rest: &str, parameters: &[Parameter]) -> Result<BTreeMap<String, String>, Diagnostic> {
     let fixed = parameters.iter().filter(|parameter| !parameter.variadic).count();
     let (mut given, mut further) = (split_list(rest), None);
     if given.len() < fixed || fixed < parameters.len() {
@@ -453,7 +456,7 @@ struct Substitution<'a> {
 }
 
 impl Substitution<'_> {
-    fn statement(&self, statement: &Statement) -> Result<Statement, Diagnostic> {
+    fn statement<'a>(&self, statement: &Statement<'a>) -> Result<Statement<'a>, Diagnostic> {
         match statement {
             Statement::Single(piece) => self.piece(piece).map(Statement::Single),
             Statement::Bundle { at, members } => {
@@ -463,8 +466,11 @@ impl Substitution<'_> {
         }
     }
 
-    fn piece(&self, piece: &Piece) -> Result<Piece, Diagnostic> {
+    fn piece<'a>(&self, piece: &Piece<'a>) -> Result<Piece<'a>, Diagnostic> {
         let at = piece.at.expanded(&self.brought);
+        if !piece.text.contains('\\') {
+            return Ok(Piece { text: piece.text.clone(), at });
+        }
         let mut text = String::new();
         let mut parts = piece.text.split('\\');
         text.push_str(parts.next().unwrap_or(""));
@@ -475,7 +481,7 @@ impl Substitution<'_> {
                 return Err(at.fault(0, format!("a statement exceeds {STATEMENT_BYTES_MAX} bytes")));
             }
         }
-        Ok(Piece { text, at })
+        Ok(Piece { text: Cow::Owned(text), at })
     }
 
     /// Appends what stands for the start of `part`, the text behind a backslash; returns its rest.

@@ -154,14 +154,20 @@ impl Expression {
         Self { text: number.to_string(), tree: Tree::Known(Value::from(number)) }
     }
 
-    /// A text that is nothing but a decimal number or one of base 16, without going through the parser.
-    pub(crate) fn plain(text: &str) -> Option<Self> {
-        let number = match text.strip_prefix("0x") {
-            Some(hex) if hex.bytes().all(|digit| digit.is_ascii_hexdigit()) => i64::from_str_radix(hex, 16).ok()?,
-            None if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok()?,
-            _ => return None,
-        };
-        Some(Self { text: text.to_owned(), tree: Tree::Known(Value::from(number)) })
+    /// The value of a text that is nothing but a decimal number or one of base 16.
+    pub(crate) fn plain(text: &str) -> Option<i64> {
+        match text.strip_prefix("0x") {
+            Some(hex) if hex.bytes().all(|digit| digit.is_ascii_hexdigit()) => i64::from_str_radix(hex, 16).ok(),
+            None if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// The value, if it is a number that depends on no symbol and can be computed.
+    pub(crate) fn known(&self) -> Option<i64> {
+        let is_closed = self.symbols().is_empty();
+        let value = is_closed.then(|| self.evaluate_with(&|_| None).ok())??;
+        value.symbol.is_none().then_some(value.number)
     }
 
     /// As it was written.

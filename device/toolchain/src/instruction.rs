@@ -1,32 +1,45 @@
 //! One instruction as written: which form it is, and its words.
 
-use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::OnceLock;
 
+use arrayvec::ArrayVec;
 use ipu21::csr;
-use ipu21::isa::{self, Form, FormId, Lane, Mode, Modifier, OperandKind};
+use ipu21::isa::{self, Encoded, Form, FormId, MAX_OPERANDS, Mode, Modifier, OperandKind};
 use ipu21::relocation::Relocation;
+use rustc_hash::FxHashMap;
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Bind, Expression, Value, section_of};
-use crate::operand::{File, Written, read_register, split_list};
+use crate::operand::{File, Written, list_members, read_register};
 use crate::statement::Piece;
 
-/// An instruction with its operands read but its form not yet chosen: immediates may still be unknown.
+/// The operands of an instruction.
+type Arguments = ArrayVec<Argument, MAX_OPERANDS>;
+
+/// An instruction of the source.
 #[derive(Clone, Debug)]
-pub(crate) struct Instruction {
-    pub(crate) at: Place,
-    arguments: Vec<Argument>,
+pub(crate) enum Instruction {
+    /// With its words.
+    Encoded(Word),
+    /// One that needs addresses, or that cannot be encoded: the second pass does it, or says why not.
+    Open(Box<Open>),
+}
+
+/// An instruction with its operands read but its form not yet chosen.
+#[derive(Clone, Debug)]
+pub(crate) struct Open {
+    piece: Piece<'static>,
+    arguments: Arguments,
     /// The forms of the right shape, the preferred one first. All have the same lane, class, mode and size.
     candidates: Vec<FormId>,
 }
 
-/// An operand with its text and place.
+/// An operand, and which bytes of the instruction's text it is; none when it is not written.
 #[derive(Clone, Debug)]
 struct Argument {
     written: Written,
-    text: String,
-    at: Place,
+    text: Range<u32>,
 }
 
 /// A relocation of an encoded word.
@@ -43,10 +56,29 @@ pub(crate) struct Fixup {
 pub(crate) struct Word {
     pub(crate) at: Place,
     pub(crate) form: FormId,
-    pub(crate) words: Vec<u32>,
-    pub(crate) fixup: Option<Fixup>,
-    /// Registers written, the zero registers too.
-    pub(crate) written: Vec<(Lane, u32)>,
+    encoded: Encoded,
+}
+
+impl Word {
+    /// Its words, one or two.
+    pub(crate) fn words(&self) -> &[u32] {
+        self.encoded.words()
+    }
+
+    /// Registers it writes, the zero registers too: those of the main lane in the low half, those of the aux lane in the high half.
+    pub(crate) fn written(&self) -> u32 {
+        isa::decode(self.words()).map_or(0, |decoded| written_registers(isa::form(self.form), decoded.operands()))
+    }
+}
+
+/// Who executes an instruction, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    pub(crate) mode: Mode,
+    /// The mode is not checked.
+    pub(crate) any_mode: bool,
+    /// It is a member of a bundle.
+    pub(crate) coissue: bool,
 }
 
 /// Finds the value of a symbol.
@@ -57,159 +89,241 @@ pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<Value>;
 const RENAMED: [(&str, &str); 3] = [
     ("movnz", "movz"), ("f16v4sisov2amp", "f16v4sisoamp"), ("f16v4sisov2slic", "f16v4sisoslic"),
 ];
+/// Mnemonics that stand for others when their operands ask for it.
+const ALIASES: [&str; 9] = ["nop", "fnop", "strap", "zero", "mov", "swap16", "get", "put", "sub"];
 
-/// Forms by mnemonic.
-fn forms_of(mnemonic: &str) -> &'static [FormId] {
-    static FORMS: OnceLock<HashMap<&'static str, Vec<FormId>>> = OnceLock::new();
-    let forms = FORMS.get_or_init(|| {
-        let mut forms: HashMap<&'static str, Vec<FormId>> = HashMap::new();
+/// What a mnemonic may be.
+#[derive(Debug, Default)]
+struct Mnemonic {
+    /// Forms that can be encoded, the preferred one first.
+    forms: Vec<FormId>,
+    /// It is one of [`ALIASES`].
+    is_alias: bool,
+}
+
+/// The mnemonics of the table and [`ALIASES`].
+fn mnemonics() -> &'static FxHashMap<&'static str, Mnemonic> {
+    static KNOWN: OnceLock<FxHashMap<&'static str, Mnemonic>> = OnceLock::new();
+    KNOWN.get_or_init(|| {
+        let mut known: FxHashMap<&'static str, Mnemonic> = FxHashMap::default();
         for (id, form) in isa::forms() {
-            forms.entry(form.mnemonic).or_default().push(id);
+            known.entry(form.mnemonic).or_default().forms.extend((form.words > 0).then_some(id));
         }
-        forms
-    });
-    forms.get(mnemonic).map_or(&[], Vec::as_slice)
+        for alias in ALIASES {
+            known.entry(alias).or_default().is_alias = true;
+        }
+        for (id, form) in isa::forms() {
+            let forms = &mut known.entry(form.mnemonic).or_default().forms;
+            if forms.first() == Some(&id) {
+                forms.sort_by_key(|id| preference(isa::form(*id)));
+            }
+        }
+        known
+    })
+}
+
+/// The forms of a mnemonic whose ids end like this and that have operands of these shapes, the preferred one first.
+fn fitting(forms: &'static [FormId], suffix: &'static str, arguments: &Arguments) -> impl Iterator<Item = FormId> {
+    let fits = move |id: &FormId| {
+        let form = isa::form(*id);
+        let mut pairs = form.operands.iter().zip(arguments);
+        let has_shape = form.operands.len() == arguments.len() && pairs.all(|(operand, argument)| shape(operand, &argument.written));
+        has_shape && (suffix.is_empty() || form.id.ends_with(suffix))
+    };
+    forms.iter().copied().filter(fits)
 }
 
 impl Instruction {
-    /// Reads an instruction; all its forms of matching shape stay candidates.
-    pub(crate) fn read(piece: &Piece, bind: Bind<'_>) -> Result<Self, Diagnostic> {
-        let (mnemonic, rest) = piece.split();
-        let written = split_list(rest).into_iter().map(|part| Argument::read(piece, part, bind)).collect::<Result<Vec<_>, _>>()?;
-        let (name, mut arguments, suffix) = expand_alias(mnemonic, written, &piece.at).map_err(|message| piece.at.fault(0, message))?;
-        let forms = || forms_of(name).iter().copied().filter(|id| suffix.is_empty() || isa::form(*id).id.ends_with(suffix));
-        if forms().next().is_none() {
-            return Err(piece.at.fault(0, format!("unknown instruction `{mnemonic}`{}", nearest(mnemonic))));
+    /// Reads an instruction. It is encoded at once when nothing is missing.
+    pub(crate) fn read(piece: &Piece<'_>, setting: Setting, bind: Bind<'_>) -> Result<Self, Diagnostic> {
+        let (written, rest) = piece.split();
+        let mut arguments = Arguments::new();
+        for part in list_members(rest) {
+            let argument = Argument::read(piece, part, bind)?;
+            if arguments.try_push(argument).is_err() {
+                return Err(piece.at.fault(0, unfitting(piece, written, "")));
+            }
         }
-        if forms().all(|id| isa::form(id).words == 0) {
-            return Err(piece.at.fault(0, format!("the encoding of `{mnemonic}` is not public")));
+        let mut known = mnemonics().get(written);
+        let (mut name, mut suffix) = (written, "");
+        if known.is_none_or(|known| known.is_alias) {
+            (name, arguments, suffix) = expand_alias(written, arguments).map_err(|message| piece.at.fault(0, message))?;
+            known = mnemonics().get(name);
         }
-        let shaped = |arguments: &[Argument]| -> Vec<FormId> { forms().filter(|id| fits(isa::form(*id), arguments)).collect() };
-        let mut candidates = shaped(&arguments);
-        if candidates.is_empty() && arguments.len() == 3 && (name.starts_with("ld") || name.starts_with("st")) {
+        let forms = known.map_or(&[][..], |known| &known.forms);
+        if fitting(forms, suffix, &arguments).next().is_none() && arguments.len() == 3 && (name.starts_with("ld") || name.starts_with("st"))
+        {
             // The shorthand `ld32 $mD, $mB, off` leaves out a delta of zero.
-            arguments.insert(2, zero(&piece.at, File::Main, 1));
-            candidates = shaped(&arguments);
+            arguments.insert(2, Argument::zero(File::Main, 1));
         }
-        if candidates.is_empty() {
-            let expected: Vec<String> = forms().map(|id| format!("`{}`", isa::form(id).syntax)).collect();
-            return Err(piece.at.fault(0, format!("expected {}, found `{}`", expected.join(" or "), piece.text)));
+        let Some(first) = fitting(forms, suffix, &arguments).next() else {
+            return Err(piece.at.fault(0, unfitting(piece, name, suffix)));
+        };
+        let is_closed = arguments.iter().all(|argument| !matches!(argument.written, Written::Expression(_)));
+        if is_closed && (setting.any_mode || allowed(isa::form(first), setting.mode).is_ok()) {
+            let encoding = Encoding { arguments: &arguments, text: &piece.text, setting, lookup: &|_| None };
+            // The forms for larger immediates come behind those for smaller ones.
+            for form in fitting(forms, suffix, &arguments) {
+                if let Ok((encoded, None)) = encoding.of(form) {
+                    return Ok(Self::Encoded(Word { at: piece.at.clone(), form, encoded }));
+                }
+            }
         }
-        candidates.sort_by_key(|id| preference(isa::form(*id)));
-        Ok(Self { at: piece.at.clone(), arguments, candidates })
+        let candidates = fitting(forms, suffix, &arguments).collect();
+        Ok(Self::Open(Box::new(Open { piece: piece.clone().into_owned(), arguments, candidates })))
     }
 
     /// The form, as far as it does not depend on the values of immediates.
     pub(crate) fn form(&self) -> &'static Form {
+        match self {
+            Self::Encoded(word) => isa::form(word.form),
+            Self::Open(open) => open.form(),
+        }
+    }
+
+    pub(crate) fn at(&self) -> &Place {
+        match self {
+            Self::Encoded(word) => &word.at,
+            Self::Open(open) => &open.piece.at,
+        }
+    }
+}
+
+impl Open {
+    fn form(&self) -> &'static Form {
         isa::form(self.candidates[0])
     }
 
-    /// Whether who executes it may do so.
-    pub(crate) fn check_mode(&self, mode: Mode) -> Result<(), Diagnostic> {
-        allowed(self.form(), mode).map_err(|message| self.at.fault(0, message))
-    }
-
-    /// Encodes with all symbols known. `mode`: who will execute it; `coissue`: as a member of a bundle.
-    pub(crate) fn encode(&self, mode: Mode, coissue: bool, lookup: Lookup<'_>) -> Result<Word, Diagnostic> {
+    /// Encodes with all symbols known.
+    pub(crate) fn encode(&self, setting: Setting, lookup: Lookup<'_>) -> Result<(Word, Option<Fixup>), Diagnostic> {
+        if !setting.any_mode {
+            allowed(self.form(), setting.mode).map_err(|message| self.piece.at.fault(0, message))?;
+        }
+        let encoding = Encoding { arguments: &self.arguments, text: &self.piece.text, setting, lookup };
         let mut ranges: Vec<String> = Vec::new();
-        let mut outside = None;
-        for id in &self.candidates {
-            match self.encode_as(*id, mode, coissue, lookup) {
-                Ok(word) => return Ok(word),
-                Err(Refusal::Other(fault)) => return Err(fault),
-                Err(Refusal::Range { argument, expected, found }) => {
-                    ranges.push(expected);
-                    outside = Some((argument, found));
+        let mut outside = (self.piece.at.clone(), String::new());
+        for form in &self.candidates {
+            match encoding.of(*form) {
+                Ok((encoded, fixup)) => return Ok((Word { at: self.piece.at.clone(), form: *form, encoded }, fixup)),
+                Err(Refusal::Other { argument, message }) => return Err(self.place_of(argument).fault(0, message)),
+                Err(Refusal::Range { argument, operand, found }) => {
+                    let text = || format!("`{}`", self.arguments[argument].of(&self.piece.text));
+                    ranges.push(expected(operand));
+                    outside = (self.place_of(Some(argument)), found.map_or_else(text, |number| number.to_string()));
                 }
             }
         }
         ranges.dedup();
-        let (argument, found) = outside.unwrap_or_default();
-        let place = self.arguments.get(argument).map_or(&self.at, |argument| &argument.at);
+        let (place, found) = outside;
         Err(place.fault(0, format!("`{}`: expected {}, found {found}", self.form().mnemonic, ranges.join(" or "))))
     }
 
-    fn encode_as(&self, id: FormId, mode: Mode, coissue: bool, lookup: Lookup<'_>) -> Result<Word, Refusal> {
-        let form = isa::form(id);
-        let (mut values, mut fixup) = (Vec::new(), None);
-        for (index, (argument, operand)) in self.arguments.iter().zip(form.operands).enumerate() {
-            let (value, relocation) = argument.value(form, operand, mode, lookup).map_err(|refusal| refusal.of(index, argument))?;
-            values.push(value);
-            fixup = fixup.or(relocation);
-        }
-        let encoded = isa::encode(id, &values, coissue).map_err(|fault| Refusal::Other(self.at.fault(0, fault)))?;
-        let written = written_registers(form, &values);
-        Ok(Word { at: self.at.clone(), form: id, words: encoded.words().to_vec(), fixup, written })
+    /// The place of an operand that is written, else that of the instruction.
+    fn place_of(&self, argument: Option<usize>) -> Place {
+        let text = argument.map_or("", |index| self.arguments[index].of(&self.piece.text));
+        if text.is_empty() { self.piece.at.clone() } else { self.piece.place_of(text) }
     }
 }
 
-/// Why a candidate cannot be the form.
+/// Why a form cannot be the one.
 enum Refusal {
-    /// The number of an argument is outside its range; another form may hold it.
-    Range { argument: usize, expected: String, found: String },
-    /// Nothing another form would cure.
-    Other(Diagnostic),
+    /// The value of an operand is outside its range, a register when there is no number; another form may hold it.
+    Range { argument: usize, operand: &'static isa::Operand, found: Option<i64> },
+    /// Nothing another form would cure, at an operand or the instruction.
+    Other { argument: Option<usize>, message: String },
 }
 
-/// Why an argument has no value.
-enum ValueFault {
-    Range { expected: String, found: String },
-    Other(String),
+/// What an instruction is encoded from.
+struct Encoding<'a> {
+    arguments: &'a Arguments,
+    /// The text of the instruction.
+    text: &'a str,
+    setting: Setting,
+    lookup: Lookup<'a>,
 }
 
-impl ValueFault {
-    fn of(self, index: usize, argument: &Argument) -> Refusal {
-        match self {
-            Self::Range { expected, found } => Refusal::Range { argument: index, expected, found },
-            Self::Other(message) => Refusal::Other(argument.at.fault(0, message)),
+impl Encoding<'_> {
+    fn of(&self, id: FormId) -> Result<(Encoded, Option<Fixup>), Refusal> {
+        let form = isa::form(id);
+        let (mut values, mut fixup) = (ArrayVec::<u32, MAX_OPERANDS>::new(), None);
+        for (argument, operand) in form.operands.iter().enumerate() {
+            let (value, relocation) = self.value(form, operand, argument)?;
+            values.push(value);
+            fixup = fixup.or(relocation);
+        }
+        let encoded = isa::encode(id, &values, self.setting.coissue);
+        encoded.map(|encoded| (encoded, fixup)).map_err(|fault| Refusal::Other { argument: None, message: fault.to_string() })
+    }
+
+    /// The value to encode, and the relocation if it depends on an address.
+    fn value(&self, form: &Form, operand: &'static isa::Operand, argument: usize) -> Result<(u32, Option<Fixup>), Refusal> {
+        let other = |message: String| Refusal::Other { argument: Some(argument), message };
+        match &self.arguments[argument].written {
+            Written::Register { first, count, .. } if first.is_multiple_of(*count) => Ok((*first, None)),
+            Written::Register { .. } => Err(Refusal::Range { argument, operand, found: None }),
+            Written::Control(name) => control_register(form, name, self.setting.mode).map(|index| (index, None)).map_err(other),
+            Written::Number(number) => self.immediate(operand, argument, *number),
+            Written::Expression(expression) => self.expression(expression, form, operand, argument),
+        }
+    }
+
+    fn immediate(&self, operand: &'static isa::Operand, argument: usize, number: i64) -> Result<(u32, Option<Fixup>), Refusal> {
+        let value = immediate(operand, number).ok_or(Refusal::Range { argument, operand, found: Some(number) })?;
+        Ok((value, None))
+    }
+
+    fn expression(
+        &self,
+        expression: &Expression,
+        form: &Form,
+        operand: &'static isa::Operand,
+        argument: usize,
+    ) -> Result<(u32, Option<Fixup>), Refusal> {
+        let other = |message: String| Refusal::Other { argument: Some(argument), message };
+        let value = expression.evaluate_with(self.lookup).map_err(|fault| other(fault.message))?;
+        let Some(symbol) = value.symbol else { return self.immediate(operand, argument, value.number) };
+        if operand.name == "csr" && expression.as_symbol().is_some_and(|name| csr::index_of(name).is_some()) {
+            return control_register(form, &symbol, self.setting.mode).map(|index| (index, None)).map_err(other);
+        }
+        match relocation_of(form, operand) {
+            Some(kind) => Ok((0, Some(Fixup { kind, symbol, addend: value.number }))),
+            None if section_of(&symbol).is_some() => {
+                let text = self.arguments[argument].of(self.text);
+                Err(other(format!("`{}`: expected a number, found the address `{text}`", form.mnemonic)))
+            }
+            None => Err(other(format!("unknown symbol `{symbol}`"))),
         }
     }
 }
 
 impl Argument {
-    fn read(piece: &Piece, part: &str, bind: Bind<'_>) -> Result<Self, Diagnostic> {
+    fn read(piece: &Piece<'_>, part: &str, bind: Bind<'_>) -> Result<Self, Diagnostic> {
         let written = match part.strip_prefix('$') {
             Some(register) => read_register(register).map_err(|message| piece.fault(part, message))?,
-            None => Written::Value(match Expression::plain(part) {
-                Some(number) => number,
-                None => piece.expression(part)?.bound(bind),
-            }),
+            None => match Expression::plain(part) {
+                Some(number) => Written::Number(number),
+                None => {
+                    let expression = piece.expression(part)?.bound(bind);
+                    expression.known().map_or_else(|| Written::Expression(Box::new(expression)), Written::Number)
+                }
+            },
         };
-        Ok(Self { written, text: part.to_owned(), at: piece.place_of(part) })
+        let start = (part.as_ptr() as usize).wrapping_sub(piece.text.as_ptr() as usize);
+        Ok(Self { written, text: start as u32..(start + part.len()) as u32 })
     }
 
-    /// The value to encode, and the relocation if it depends on an address.
-    fn value(&self, form: &Form, operand: &isa::Operand, mode: Mode, lookup: Lookup<'_>) -> Result<(u32, Option<Fixup>), ValueFault> {
-        match &self.written {
-            Written::Register { first, count, .. } if first.is_multiple_of(*count) => Ok((*first, None)),
-            Written::Register { .. } => Err(ValueFault::Range { expected: operand.kind.to_string(), found: format!("`{}`", self.text) }),
-            Written::Control { name } => control_register(form, name, mode).map(|index| (index, None)).map_err(ValueFault::Other),
-            Written::Value(expression) => self.number(expression, form, operand, mode, lookup),
-        }
+    /// One that is not written.
+    const fn implied(written: Written) -> Self {
+        Self { written, text: 0..0 }
     }
 
-    fn number(
-        &self,
-        expression: &Expression,
-        form: &Form,
-        operand: &isa::Operand,
-        mode: Mode,
-        lookup: Lookup<'_>,
-    ) -> Result<(u32, Option<Fixup>), ValueFault> {
-        let value = expression.evaluate_with(lookup).map_err(|fault| ValueFault::Other(fault.message))?;
-        let Some(symbol) = value.symbol else {
-            return immediate(operand, value.number).map(|value| (value, None));
-        };
-        if operand.name == "csr" && expression.as_symbol().is_some_and(|name| csr::index_of(name).is_some()) {
-            return control_register(form, &symbol, mode).map(|index| (index, None)).map_err(ValueFault::Other);
-        }
-        match relocation_of(form, operand) {
-            Some(kind) => Ok((0, Some(Fixup { kind, symbol, addend: value.number }))),
-            None if section_of(&symbol).is_some() => {
-                Err(ValueFault::Other(format!("`{}`: expected a number, found the address `{}`", form.mnemonic, self.text)))
-            }
-            None => Err(ValueFault::Other(format!("unknown symbol `{symbol}`"))),
-        }
+    const fn zero(file: File, count: u32) -> Self {
+        Self::implied(Written::Register { file, first: 16 - count, count, modifier: Modifier::None })
+    }
+
+    /// Its text in that of the instruction.
+    fn of<'a>(&self, text: &'a str) -> &'a str {
+        text.get(self.text.start as usize..self.text.end as usize).unwrap_or("")
     }
 }
 
@@ -232,70 +346,62 @@ fn allowed(form: &Form, mode: Mode) -> Result<(), String> {
     }
 }
 
-fn zero(at: &Place, file: File, count: u32) -> Argument {
-    Argument {
-        written: Written::Register { file, first: 16 - count, count, modifier: Modifier::None },
-        text: String::new(),
-        at: at.clone(),
-    }
-}
-
-fn plain(at: &Place, value: i64) -> Argument {
-    Argument { written: Written::Value(Expression::number(value)), text: value.to_string(), at: at.clone() }
-}
-
 /// Mnemonic, operands, and the end of the ids of the forms that are meant.
-type Expanded<'a> = (&'a str, Vec<Argument>, &'static str);
+type Expanded<'a> = (&'a str, Arguments, &'static str);
 
 /// Replaces an alias of `isa.toml` by what it stands for.
-fn expand_alias<'a>(mnemonic: &'a str, arguments: Vec<Argument>, at: &Place) -> Result<Expanded<'a>, String> {
+fn expand_alias(mnemonic: &str, mut arguments: Arguments) -> Result<Expanded<'_>, String> {
     use File::{Aux, Main};
-    use Written::{Register, Value};
+    use Written::Register;
     if let Some((_, name)) = RENAMED.iter().find(|(alias, _)| *alias == mnemonic) {
         return Ok((name, arguments, ""));
     }
     if let Some((name, suffix)) = forced(mnemonic) {
         return Ok((name, arguments, suffix));
     }
-    if !matches!(mnemonic, "nop" | "fnop" | "strap" | "zero" | "mov" | "swap16" | "get" | "put" | "sub") {
+    if !ALIASES.contains(&mnemonic) {
         return Ok((mnemonic, arguments, ""));
     }
     if arguments.is_empty() {
-        return without_operands(mnemonic, at);
+        return without_operands(mnemonic);
+    }
+    if let ("sub", [a, b, amount]) = (mnemonic, &mut arguments[..])
+        && let (Register { file: Main, .. }, Register { file: Main, .. }) = (&a.written, &b.written)
+        && let Some(negated) = amount.written.negated()
+    {
+        amount.written = negated;
+        return Ok(("add", arguments, "_si16"));
     }
     let written: Vec<&Written> = arguments.iter().map(|argument| &argument.written).collect();
     let (name, tail, suffix) = match (mnemonic, &written[..]) {
-        ("zero", [Register { file, count: 1, .. }]) => ("or", vec![zero(at, *file, 1), zero(at, *file, 1)], ""),
-        ("zero", [Register { file: Aux, count: 2, .. }]) => ("or64", vec![zero(at, Aux, 2), zero(at, Aux, 2)], ""),
+        ("zero", [Register { file, count: 1, .. }]) => ("or", vec![Argument::zero(*file, 1), Argument::zero(*file, 1)], ""),
+        ("zero", [Register { file: Aux, count: 2, .. }]) => ("or64", vec![Argument::zero(Aux, 2), Argument::zero(Aux, 2)], ""),
         ("mov", [Register { file: Main, count: 1, .. }, Register { file: Aux, count: 1, .. }]) => ("atom", vec![], ""),
-        ("mov", [Register { file: Aux, count: 2, .. }, Register { file: Aux, count: 2, .. }]) => ("or64", vec![zero(at, Aux, 2)], ""),
+        ("mov", [Register { file: Aux, count: 2, .. }, Register { file: Aux, count: 2, .. }]) => ("or64", vec![Argument::zero(Aux, 2)], ""),
         ("mov", [Register { file: one, count: 1, .. }, Register { file: other, count: 1, .. }]) if one == other => {
-            ("or", vec![plain(at, 0)], "_zi12")
+            ("or", vec![Argument::implied(Written::Number(0))], "_zi12")
         }
         ("swap16", [_, _]) => ("roll16", vec![arguments[1].clone()], ""),
         ("get", [Register { file: Aux, .. }, _]) => ("uget", vec![], ""),
         ("put", [_, Register { file: Aux, .. }]) => ("uput", vec![], ""),
-        ("sub", [Register { file: Main, .. }, Register { file: Main, .. }, Value(amount)]) => {
-            let amount = Argument { written: Value(amount.negated()), ..arguments[2].clone() };
-            return Ok(("add", vec![arguments[0].clone(), arguments[1].clone(), amount], "_si16"));
-        }
         ("zero", _) => return Err("`zero`: expected a register or an ARF register pair".to_owned()),
         ("mov", _) => return Err("`mov`: expected two registers or pairs of one file, or an MRF and an ARF register".to_owned()),
         _ => (mnemonic, vec![], ""),
     };
-    Ok((name, arguments.into_iter().chain(tail).collect(), suffix))
+    arguments.extend(tail);
+    Ok((name, arguments, suffix))
 }
 
-fn without_operands(mnemonic: &str, at: &Place) -> Result<Expanded<'static>, String> {
-    let register = |file, first| Written::Register { file, first, count: 1, modifier: Modifier::None };
+fn without_operands(mnemonic: &str) -> Result<Expanded<'static>, String> {
+    let register = |file, first| Argument::implied(Written::Register { file, first, count: 1, modifier: Modifier::None });
+    let number = |number| Argument::implied(Written::Number(number));
     let (name, first, second) = match mnemonic {
-        "nop" => ("setzi", register(File::Main, 14), Written::Value(Expression::number(0))),
-        "fnop" => ("setzi", register(File::Aux, 13), Written::Value(Expression::number(0))),
-        "strap" => ("put", Written::Value(Expression::number(255)), register(File::Main, 15)),
+        "nop" => ("setzi", register(File::Main, 14), number(0)),
+        "fnop" => ("setzi", register(File::Aux, 13), number(0)),
+        "strap" => ("put", number(255), register(File::Main, 15)),
         _ => return Err(format!("`{mnemonic}`: expected operands, found none")),
     };
-    let argument = |written| Argument { written, text: String::new(), at: at.clone() };
-    Ok((name, vec![argument(first), argument(second)], ""))
+    Ok((name, [first, second].into_iter().collect(), ""))
 }
 
 /// `adds`, `addz` and the like: the sign-extended or the zero-extended form.
@@ -309,11 +415,6 @@ fn forced(mnemonic: &str) -> Option<(&'static str, &'static str)> {
     FORCED.iter().filter(|_| may_be).find(|(alias, ..)| *alias == mnemonic).map(|(_, name, form)| (*name, *form))
 }
 
-fn fits(form: &Form, arguments: &[Argument]) -> bool {
-    let same_count = form.operands.len() == arguments.len();
-    form.words > 0 && same_count && form.operands.iter().zip(arguments).all(|(operand, argument)| shape(operand, &argument.written))
-}
-
 fn shape(operand: &isa::Operand, written: &Written) -> bool {
     let wanted = match operand.kind {
         OperandKind::Main => (File::Main, 1),
@@ -322,9 +423,12 @@ fn shape(operand: &isa::Operand, written: &Written) -> bool {
         OperandKind::AuxPair => (File::Aux, 2),
         OperandKind::AuxQuad => (File::Aux, 4),
         OperandKind::Unsigned(_) => {
-            return matches!(written, Written::Value(_)) || operand.name == "csr" && matches!(written, Written::Control { .. });
+            return matches!(written, Written::Number(_) | Written::Expression(_))
+                || operand.name == "csr" && matches!(written, Written::Control(_));
         }
-        OperandKind::Signed(_) | OperandKind::Named(_) | OperandKind::High12 => return matches!(written, Written::Value(_)),
+        OperandKind::Signed(_) | OperandKind::Named(_) | OperandKind::High12 => {
+            return matches!(written, Written::Number(_) | Written::Expression(_));
+        }
     };
     matches!(written, Written::Register { file, count, modifier, .. } if (*file, *count) == wanted && *modifier == operand.modifier)
 }
@@ -366,51 +470,66 @@ fn relocation_of(form: &Form, operand: &isa::Operand) -> Option<Relocation> {
     }
 }
 
-/// A number as the form's operand value.
-fn immediate(operand: &isa::Operand, number: i64) -> Result<u32, ValueFault> {
-    let unsigned = |bits: u32| u32::try_from(number).ok().filter(|value| u64::from(*value) < 1 << bits);
-    let (value, expected) = match operand.kind {
+/// What an operand must be, for messages.
+fn expected(operand: &isa::Operand) -> String {
+    match operand.kind {
         OperandKind::Unsigned(bits) if operand.name == "target" => {
-            // Branches are written with byte addresses.
-            let words = u32::try_from(number).ok().filter(|address| address.is_multiple_of(4)).map(|address| address / 4);
-            (
-                words.filter(|words| u64::from(*words) < 1 << bits),
-                format!("a byte address in 0..={:#x}, a multiple of 4", (1_u64 << bits) * 4 - 4),
-            )
+            format!("a byte address in 0..={:#x}, a multiple of 4", (1_u64 << bits) * 4 - 4)
         }
-        OperandKind::Signed(bits) => {
-            let limit = 1_i64 << (bits - 1);
-            ((-limit..limit).contains(&number).then_some(number as u32), operand.kind.to_string())
-        }
-        OperandKind::High12 => {
-            let bits = u32::try_from(number).ok().or_else(|| i32::try_from(number).ok().map(i32::cast_unsigned));
-            (bits.filter(|bits| bits.is_multiple_of(1 << 20)), operand.kind.to_string())
-        }
-        OperandKind::Unsigned(bits) | OperandKind::Named(bits) => (unsigned(bits), operand.kind.to_string()),
-        _ => (None, operand.kind.to_string()),
-    };
-    value.ok_or(ValueFault::Range { expected, found: number.to_string() })
+        kind => kind.to_string(),
+    }
 }
 
-fn written_registers(form: &Form, values: &[u32]) -> Vec<(Lane, u32)> {
-    let mut written = Vec::new();
+/// A number as the form's operand value, if it is one.
+fn immediate(operand: &isa::Operand, number: i64) -> Option<u32> {
+    let unsigned = u32::try_from(number).ok();
+    let signed = i32::try_from(number).ok().map(i32::cast_unsigned);
+    match operand.kind {
+        // Branches are written with byte addresses.
+        OperandKind::Unsigned(bits) if operand.name == "target" => {
+            unsigned.filter(|address| address.is_multiple_of(4)).map(|address| address / 4).filter(|words| u64::from(*words) < 1 << bits)
+        }
+        OperandKind::Signed(bits) => signed.filter(|_| (-(1_i64 << (bits - 1))..1 << (bits - 1)).contains(&number)),
+        OperandKind::High12 => unsigned.or(signed).filter(|bits| bits.is_multiple_of(1 << 20)),
+        OperandKind::Unsigned(bits) | OperandKind::Named(bits) => unsigned.filter(|value| u64::from(*value) < 1 << bits),
+        _ => None,
+    }
+}
+
+/// The registers an instruction writes, as [`Word::written`] gives them.
+fn written_registers(form: &Form, values: &[u32]) -> u32 {
+    let mut written = 0;
     for (operand, value) in form.operands.iter().zip(values) {
         let incremented =
             matches!(operand.modifier, Modifier::PostIncrement | Modifier::PostIncrementFixed | Modifier::Shifted | Modifier::Reloaded);
         if !incremented && !operand.name.starts_with("dst") && operand.name != "srcDst" {
             continue;
         }
-        let (lane, count) = match operand.kind {
-            OperandKind::Main => (Lane::Main, 1),
-            OperandKind::MainPair => (Lane::Main, 2),
-            OperandKind::Aux => (Lane::Aux, 1),
-            OperandKind::AuxPair => (Lane::Aux, 2),
-            OperandKind::AuxQuad => (Lane::Aux, 4),
+        let (first, mask) = match operand.kind {
+            OperandKind::Main => (0, 1),
+            OperandKind::MainPair => (0, 3),
+            OperandKind::Aux => (16, 1),
+            OperandKind::AuxPair => (16, 3),
+            OperandKind::AuxQuad => (16, 15),
             _ => continue,
         };
-        written.extend((*value..value + count).map(|register| (lane, register)));
+        written |= mask << (first + value);
     }
     written
+}
+
+/// Why no form is meant by a mnemonic with these operands.
+fn unfitting(piece: &Piece<'_>, name: &str, suffix: &str) -> String {
+    let (written, _) = piece.split();
+    let forms = || isa::forms_of(name).map(isa::form).filter(|form| form.id.ends_with(suffix));
+    if forms().next().is_none() {
+        return format!("unknown instruction `{written}`{}", nearest(written));
+    }
+    if forms().all(|form| form.words == 0) {
+        return format!("the encoding of `{written}` is not public");
+    }
+    let expected: Vec<String> = forms().map(|form| format!("`{}`", form.syntax)).collect();
+    format!("expected {}, found `{}`", expected.join(" or "), piece.text)
 }
 
 fn nearest(mnemonic: &str) -> String {

@@ -3,14 +3,15 @@
 //! The size of an item never depends on an address, so offsets are final here. A constant that is set again keeps the value it had
 //! for what was written before.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 
 use ipu21::isa::{Lane, Mode};
 use ipu21::relocation::Relocation;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, Meaning, Value};
-use crate::instruction::{Instruction, load_constant};
+use crate::instruction::{Instruction, Setting, load_constant};
 use crate::object_file::{Binding, SymbolKind};
 use crate::operand::split_list;
 use crate::section::{SectionLayout, Traits};
@@ -52,7 +53,7 @@ pub(crate) enum Content {
     /// An instruction issued alone.
     Single(Instruction),
     /// Main lane, aux lane.
-    Bundle([Instruction; 2]),
+    Bundle(Box<[Instruction; 2]>),
     /// A number, or an address through a relocation.
     Data { bytes: u32, relocation: Relocation, value: Expression },
     /// Alignment.
@@ -95,11 +96,11 @@ impl SymbolTraits {
 
 /// The sections being laid out.
 pub(crate) struct Layout {
-    pub(crate) constants: HashMap<String, Value>,
+    pub(crate) constants: FxHashMap<String, Value>,
     /// Constants that came from outside.
-    fixed: HashSet<String>,
+    fixed: FxHashSet<String>,
     /// Section and offset of each label.
-    pub(crate) labels: HashMap<String, (usize, u32)>,
+    pub(crate) labels: FxHashMap<String, (usize, u32)>,
     pub(crate) symbols: BTreeMap<String, SymbolTraits>,
     pub(crate) sections: Vec<SectionLayout>,
     pub(crate) current: usize,
@@ -113,7 +114,7 @@ pub(crate) struct Layout {
     /// Bytes of all sections.
     total: u32,
     /// Numbered labels so far: how many of each number.
-    numbered: HashMap<u32, u32>,
+    numbered: FxHashMap<u32, u32>,
 }
 
 impl Layout {
@@ -122,7 +123,7 @@ impl Layout {
         Self {
             fixed: constants.keys().cloned().collect(),
             constants: constants.iter().map(|(name, value)| (name.clone(), Value::from(*value))).collect(),
-            labels: HashMap::new(),
+            labels: FxHashMap::default(),
             symbols: BTreeMap::new(),
             sections: vec![text],
             current: 0,
@@ -133,7 +134,7 @@ impl Layout {
             mode: Mode::Supervisor,
             rules: Rules::default(),
             total: 0,
-            numbered: HashMap::new(),
+            numbered: FxHashMap::default(),
         }
     }
 
@@ -190,13 +191,13 @@ impl Layout {
     }
 
     /// The expression in `part` with the meaning its symbols have here.
-    pub(crate) fn expression(&mut self, piece: &Piece, part: &str) -> Option<Expression> {
+    pub(crate) fn expression(&mut self, piece: &Piece<'_>, part: &str) -> Option<Expression> {
         let value = piece.expression(part).map(|value| value.bound(&|name| self.bind(name)));
         self.keep(value)
     }
 
     /// A value that must be known now, an address in a section at most.
-    fn value(&mut self, piece: &Piece, part: &str) -> Option<Value> {
+    fn value(&mut self, piece: &Piece<'_>, part: &str) -> Option<Value> {
         let expression = self.expression(piece, part)?;
         let label = |name: &str| self.labels.get(key_of(name)).map(|(section, offset)| Value::in_section(*section, *offset));
         let value = expression.evaluate_with(&label).map_err(|fault| piece.fault(part, fault.message));
@@ -204,7 +205,7 @@ impl Layout {
     }
 
     /// A number that must be known now: constants, and distances between labels already seen.
-    pub(crate) fn evaluate(&mut self, piece: &Piece, part: &str) -> Option<i64> {
+    pub(crate) fn evaluate(&mut self, piece: &Piece<'_>, part: &str) -> Option<i64> {
         let value = self.value(piece, part)?;
         if value.symbol.is_some() {
             self.faults.push(piece.fault(part, format!("expected a number, found the address `{part}`")));
@@ -214,7 +215,7 @@ impl Layout {
     }
 
     /// A label, the colon included.
-    pub(crate) fn label(&mut self, piece: &Piece) {
+    pub(crate) fn label(&mut self, piece: &Piece<'_>) {
         let name = piece.text.trim_end_matches(':');
         if let Ok(number) = name.parse::<u32>() {
             let count = self.numbered.entry(number).or_insert(0);
@@ -231,7 +232,7 @@ impl Layout {
     }
 
     /// Sets a constant.
-    pub(crate) fn constant(&mut self, piece: &Piece, name: &str, value: &str) {
+    pub(crate) fn constant(&mut self, piece: &Piece<'_>, name: &str, value: &str) {
         if !is_symbol(name) {
             self.faults.push(piece.fault(name, format!("expected a name, found `{name}`")));
         } else if self.fixed.contains(name) {
@@ -259,17 +260,18 @@ impl Layout {
         section.offset += bytes;
     }
 
-    fn read(&mut self, piece: &Piece) -> Option<Instruction> {
-        let instruction = Instruction::read(piece, &|name| self.bind(name));
+    fn read(&mut self, piece: &Piece<'_>, coissue: bool) -> Option<Instruction> {
+        let setting = Setting { mode: self.mode, any_mode: self.rules.any_mode, coissue };
+        let instruction = Instruction::read(piece, setting, &|name| self.bind(name));
         self.keep(instruction)
     }
 
     /// An instruction alone.
-    pub(crate) fn instruction(&mut self, piece: &Piece) {
+    pub(crate) fn instruction(&mut self, piece: &Piece<'_>) {
         if piece.split().0 == "ldconst" {
             return self.load_constant(piece);
         }
-        let content = self.read(piece).map_or(Content::Lost { bytes: 4 }, Content::Single);
+        let content = self.read(piece, false).map_or(Content::Lost { bytes: 4 }, Content::Single);
         // `sendpicp` is two words and lies like a bundle (machine.md c.4).
         let boundary = content.bytes().max(4);
         self.require_alignment(&piece.at, boundary, if boundary == 8 { "an instruction of two words" } else { "an instruction" });
@@ -287,7 +289,7 @@ impl Layout {
         }
     }
 
-    fn load_constant(&mut self, piece: &Piece) {
+    fn load_constant(&mut self, piece: &Piece<'_>) {
         let (_, rest) = piece.split();
         let [register, value] = split_list(rest)[..] else {
             self.faults.push(piece.fault(rest, format!("expected `ldconst $register, value`, found `{}`", piece.text)));
@@ -295,13 +297,13 @@ impl Layout {
         };
         let Some(number) = self.evaluate(piece, value) else { return };
         match load_constant(register, number) {
-            Ok(texts) => texts.into_iter().for_each(|text| self.instruction(&Piece { text, at: piece.at.clone() })),
+            Ok(texts) => texts.into_iter().for_each(|text| self.instruction(&Piece { text: text.into(), at: piece.at.clone() })),
             Err(message) => self.faults.push(piece.fault(value, message)),
         }
     }
 
     /// A bundle: exactly two instructions, main lane then aux lane, of a worker.
-    pub(crate) fn bundle(&mut self, at: &Place, members: &[Piece]) {
+    pub(crate) fn bundle(&mut self, at: &Place, members: &[Piece<'_>]) {
         self.require_alignment(at, 8, "a bundle");
         if self.mode != Mode::Worker && !self.rules.any_mode {
             self.faults.push(at.fault(0, "bundles are for workers only; this is supervisor code"));
@@ -317,7 +319,7 @@ impl Layout {
                 } else {
                     self.faults.extend(fault)
                 }
-                self.place(at.clone(), Content::Bundle([main, aux]));
+                self.place(at.clone(), Content::Bundle(Box::new([main, aux])));
             }
             Err(_) => {
                 if members.len() != 2 {
@@ -328,12 +330,12 @@ impl Layout {
         }
     }
 
-    fn member(&mut self, member: &Piece) -> Option<Instruction> {
+    fn member(&mut self, member: &Piece<'_>) -> Option<Instruction> {
         if member.split().0 == "ldconst" {
             self.faults.push(member.at.fault(0, "`ldconst` may be two instructions and cannot be in a bundle"));
             return None;
         }
-        let instruction = self.read(member)?;
+        let instruction = self.read(member, true)?;
         if !instruction.form().coissue {
             self.faults.push(member.at.fault(0, format!("`{}` cannot be in a bundle", instruction.form().mnemonic)));
             return None;
@@ -348,10 +350,10 @@ fn lane_fault(at: &Place, main: &Instruction, aux: &Instruction) -> Option<Diagn
         (Lane::Main, Lane::Aux) => None,
         (Lane::Aux, Lane::Main) => Some(at.fault(0, format!("the main lane comes first: expected {{ {} ; {} }}", name(aux), name(main)))),
         (Lane::Main, Lane::Main) => {
-            Some(aux.at.fault(0, format!("expected an aux-lane instruction, found `{}` of the main lane", name(aux))))
+            Some(aux.at().fault(0, format!("expected an aux-lane instruction, found `{}` of the main lane", name(aux))))
         }
         (Lane::Aux, Lane::Aux) => {
-            Some(main.at.fault(0, format!("expected a main-lane instruction, found `{}` of the aux lane", name(main))))
+            Some(main.at().fault(0, format!("expected a main-lane instruction, found `{}` of the aux lane", name(main))))
         }
     }
 }

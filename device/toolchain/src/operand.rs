@@ -17,10 +17,23 @@ pub(crate) enum File {
 pub(crate) enum Written {
     /// `$m2`, `$a0:1+=`.
     Register { file: File, first: u32, count: u32, modifier: Modifier },
-    /// `$WSR`.
-    Control { name: String },
+    /// `$WSR`, by its name without the `$`.
+    Control(&'static str),
+    /// A value that is known.
+    Number(i64),
     /// Anything else.
-    Value(Expression),
+    Expression(Box<Expression>),
+}
+
+impl Written {
+    /// The negated value; of a register there is none.
+    pub(crate) fn negated(&self) -> Option<Self> {
+        match self {
+            Self::Number(number) => number.checked_neg().map(Self::Number),
+            Self::Expression(expression) => Some(Self::Expression(Box::new(expression.negated()))),
+            Self::Register { .. } | Self::Control(_) => None,
+        }
+    }
 }
 
 /// Registers with names of their own.
@@ -58,49 +71,65 @@ pub(crate) fn read_register(text: &str) -> Result<Written, String> {
     if let Some((file, first, count)) = numbered(name) {
         return Ok(Written::Register { file, first, count, modifier });
     }
-    if ipu21::csr::index_of(text).is_some() {
-        return Ok(Written::Control { name: text.to_owned() });
-    }
-    Err(format!("unknown register `${text}`"))
+    let control = ipu21::csr::all().iter().find(|register| register.name == text);
+    control.map(|register| Written::Control(register.name)).ok_or_else(|| format!("unknown register `${text}`"))
 }
 
 /// `m2`, `a0:1`, `a4:7`.
 fn numbered(name: &str) -> Option<(File, u32, u32)> {
-    let (file, numbers) = match (name.strip_prefix('m'), name.strip_prefix('a')) {
-        (Some(numbers), _) => (File::Main, numbers),
-        (_, Some(numbers)) => (File::Aux, numbers),
+    let (file, numbers) = match name.as_bytes().split_first()? {
+        (b'm', numbers) => (File::Main, numbers),
+        (b'a', numbers) => (File::Aux, numbers),
         _ => return None,
     };
-    let number = |text: &str| text.parse::<u32>().ok().filter(|number| *number < 16 && text.len() <= 2);
-    let (first, last) = match numbers.split_once(':') {
-        Some((first, last)) => (number(first)?, number(last)?),
-        None => (number(numbers)?, number(numbers)?),
+    let (first, rest) = register_number(numbers)?;
+    let last = match rest.split_first() {
+        None => first,
+        Some((b':', rest)) => register_number(rest).filter(|(_, behind)| behind.is_empty())?.0,
+        Some(_) => return None,
     };
     last.checked_sub(first).map(|more| (file, first, more + 1))
 }
 
+/// The number of a register of one or two digits, and what stands behind it.
+fn register_number(text: &[u8]) -> Option<(u32, &[u8])> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (digits, rest) = text.split_at_checked(digits).filter(|(digits, _)| matches!(digits.len(), 1 | 2))?;
+    let number = digits.iter().fold(0, |number, digit| 10 * number + u32::from(digit - b'0'));
+    (number < 16).then_some((number, rest))
+}
+
 /// Cuts a list at commas outside parentheses and quotes; an empty text has no members.
 pub(crate) fn split_list(text: &str) -> Vec<&str> {
-    if text.trim().is_empty() {
-        return Vec::new();
-    }
-    let (mut members, mut depth, mut start, mut index) = (Vec::with_capacity(4), 0_i32, 0, 0);
+    list_members(text).collect()
+}
+
+/// The members of a list, as [`split_list`] gives them.
+pub(crate) fn list_members(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text).filter(|text| !text.trim_ascii().is_empty());
+    std::iter::from_fn(move || {
+        let text = rest.take()?;
+        let end = member_end(text);
+        rest = text.get(end + 1..);
+        Some(text[..end].trim_ascii())
+    })
+}
+
+/// Bytes before the first comma outside parentheses and quotes.
+fn member_end(text: &str) -> usize {
+    let (mut depth, mut index) = (0_i32, 0);
     let bytes = text.as_bytes();
     while let Some(byte) = bytes.get(index) {
         match byte {
             b'(' => depth += 1,
             b')' => depth -= 1,
             b'"' => index += quoted_bytes(&text[index..]) - 1,
-            b',' if depth <= 0 => {
-                members.push(text[start..index].trim());
-                start = index + 1;
-            }
+            b',' if depth <= 0 => return index,
             _ => {}
         }
         index += 1;
     }
-    members.push(text[start..].trim());
-    members
+    text.len()
 }
 
 #[cfg(test)]
@@ -116,7 +145,7 @@ mod tests {
         assert_eq!(read("$a2:BL"), register(File::Aux, 2, 1, Modifier::BroadcastLower));
         assert_eq!(read("$azeros"), register(File::Aux, 14, 2, Modifier::None));
         assert_eq!(read("$lr"), register(File::Main, 10, 1, Modifier::None));
-        assert_eq!(read("$INCOMING_MUX"), Ok(Written::Control { name: "INCOMING_MUX".to_owned() }));
+        assert_eq!(read("$INCOMING_MUX"), Ok(Written::Control("INCOMING_MUX")));
         assert_eq!(read("$m16"), Err("unknown register `$m16`".to_owned()));
         assert_eq!(read("$a3:2"), Err("unknown register `$a3:2`".to_owned()));
     }

@@ -1,30 +1,39 @@
 //! A source text cut into statements: comments gone, separators applied, bundles gathered.
 
+use std::borrow::Cow;
+
 use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, ExpressionFault};
 use crate::preprocessor::{Line, quoted_bytes};
 
 /// A piece of text that is one label, directive or instruction, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
-    pub(crate) text: String,
+pub(crate) struct Piece<'a> {
+    /// A slice of its line, or what came out of a macro of the assembler.
+    pub(crate) text: Cow<'a, str>,
     pub(crate) at: Place,
 }
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Statement {
+pub(crate) enum Statement<'a> {
     /// A label, directive or instruction alone.
-    Single(Piece),
+    Single(Piece<'a>),
     /// `{ .. }`: its members in order.
-    Bundle { at: Place, members: Vec<Piece> },
+    Bundle { at: Place, members: Vec<Piece<'a>> },
 }
 
-impl Piece {
-    /// The first word and the rest without the spaces around it.
+impl Piece<'_> {
+    /// The first word and the rest without the blanks around it.
     pub(crate) fn split(&self) -> (&str, &str) {
-        let (word, rest) = self.text.split_once(char::is_whitespace).unwrap_or((&self.text, ""));
-        (word, rest.trim())
+        let end = self.text.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(self.text.len());
+        let (word, rest) = self.text.split_at(end);
+        (word, rest.trim_ascii())
+    }
+
+    /// The same on its own.
+    pub(crate) fn into_owned(self) -> Piece<'static> {
+        Piece { text: Cow::Owned(self.text.into_owned()), at: self.at }
     }
 
     /// Where `part` stands, a slice of this text.
@@ -45,7 +54,7 @@ impl Piece {
     }
 }
 
-impl Statement {
+impl<'a> Statement<'a> {
     pub(crate) fn at(&self) -> &Place {
         match self {
             Self::Single(piece) => &piece.at,
@@ -54,7 +63,7 @@ impl Statement {
     }
 
     /// The piece and its first word, if this is a directive: `.if`.
-    pub(crate) fn directive(&self) -> Option<(&Piece, &str)> {
+    pub(crate) fn directive(&self) -> Option<(&Piece<'a>, &str)> {
         match self {
             Self::Single(piece) if piece.text.starts_with('.') => Some((piece, piece.split().0)).filter(|(_, word)| !word.ends_with(':')),
             _ => None,
@@ -63,15 +72,15 @@ impl Statement {
 }
 
 #[derive(Default)]
-struct Cutter {
-    statements: Vec<Statement>,
+struct Cutter<'a> {
+    statements: Vec<Statement<'a>>,
     faults: Vec<Diagnostic>,
     /// The members of the open bundle, and where it began.
-    bundle: Option<(Place, Vec<Piece>)>,
+    bundle: Option<(Place, Vec<Piece<'a>>)>,
 }
 
 /// Cuts lines without block comments; what cannot be understood is reported and left out.
-pub(crate) fn cut(lines: &[Line<'_>]) -> (Vec<Statement>, Vec<Diagnostic>) {
+pub(crate) fn cut<'a>(lines: &'a [Line<'_>]) -> (Vec<Statement<'a>>, Vec<Diagnostic>) {
     let mut cutter = Cutter { statements: Vec::with_capacity(lines.len()), ..Cutter::default() };
     for line in lines {
         cutter.line(line);
@@ -82,8 +91,8 @@ pub(crate) fn cut(lines: &[Line<'_>]) -> (Vec<Statement>, Vec<Diagnostic>) {
     (cutter.statements, cutter.faults)
 }
 
-impl Cutter {
-    fn line(&mut self, line: &Line<'_>) {
+impl<'a> Cutter<'a> {
+    fn line(&mut self, line: &'a Line<'_>) {
         let text: &str = &line.text;
         let bytes = text.as_bytes();
         let (mut start, mut at) = (0, 0);
@@ -113,35 +122,34 @@ impl Cutter {
     }
 
     /// What stands between two separators.
-    fn piece(&mut self, line: &Line<'_>, start: usize, end: usize) {
+    fn piece(&mut self, line: &'a Line<'_>, start: usize, end: usize) {
         let part = &line.text[start..end];
-        let text = part.trim_start();
+        let text = part.trim_ascii_start();
         let start = start + (part.len() - text.len());
-        let text = text.trim_end();
+        let text = text.trim_ascii_end();
         if text.is_empty() {
             return;
         }
-        let piece = Piece { text: text.to_owned(), at: place(line, start) };
+        let at = place(line, start);
         match &mut self.bundle {
-            Some((_, members)) => members.push(piece),
-            None => self.label_and_rest(piece),
+            Some((_, members)) => members.push(Piece { text: Cow::Borrowed(text), at }),
+            None => self.label_and_rest(text, at),
         }
     }
 
     /// Labels in front of an instruction become statements of their own.
-    fn label_and_rest(&mut self, mut piece: Piece) {
-        while let Some(end) = label_end(&piece.text) {
-            let rest = piece.text[end..].trim_start();
-            let skipped = piece.text[..piece.text.len() - rest.len()].chars().count();
-            let after = Piece { text: rest.to_owned(), at: piece.at.further(skipped) };
-            piece.text.truncate(end);
-            self.statements.push(Statement::Single(piece));
-            if after.text.is_empty() {
+    fn label_and_rest(&mut self, mut text: &'a str, mut at: Place) {
+        while let Some(end) = label_end(text) {
+            let (label, rest) = text.split_at(end);
+            let rest = rest.trim_ascii_start();
+            let after = at.further(text[..text.len() - rest.len()].chars().count());
+            self.statements.push(Statement::Single(Piece { text: Cow::Borrowed(label), at }));
+            if rest.is_empty() {
                 return;
             }
-            piece = after;
+            (text, at) = (rest, after);
         }
-        self.statements.push(Statement::Single(piece));
+        self.statements.push(Statement::Single(Piece { text: Cow::Borrowed(text), at }));
     }
 
     fn open(&mut self, at: Place) {
@@ -173,8 +181,9 @@ const fn is_character(bytes: &[u8]) -> bool {
 
 /// The byte behind the colon of a leading label; in a macro body its name may contain `\argument`, `\@` and `\()`.
 fn label_end(text: &str) -> Option<usize> {
-    let end = text.find(|character: char| !is_name(character) && !"\\@()".contains(character))?;
-    (end > 0 && text[end..].starts_with(':')).then_some(end + 1)
+    let inside = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'\\' | b'@' | b'(' | b')');
+    let end = text.as_bytes().iter().position(|byte| !inside(byte))?;
+    (end > 0 && text.as_bytes()[end] == b':').then_some(end + 1)
 }
 
 /// Whether a text is a name: letters, digits, `_`, `.`, not starting with a digit.

@@ -12,7 +12,6 @@ mod token;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::assembler::Source;
 use crate::diagnostic::{Diagnostic, Place};
@@ -48,11 +47,11 @@ pub type FindHeader<'a> = &'a dyn Fn(&Include<'_>) -> Option<Source>;
 /// A line for the assembler.
 #[derive(Clone, Debug)]
 pub(crate) struct Line<'a> {
-    pub(crate) file: Arc<str>,
+    pub(crate) file: Rc<str>,
     pub(crate) number: u32,
     pub(crate) text: Cow<'a, str>,
     /// Where the parts of a line with replaced macros come from.
-    pub(crate) origin: Option<Arc<Origin>>,
+    pub(crate) origin: Option<Rc<Origin>>,
 }
 
 /// Where the parts of a line with replaced macros come from.
@@ -61,7 +60,7 @@ pub(crate) struct Origin {
     /// Index of a character and its column in the source, ascending.
     columns: Vec<(u32, u32)>,
     /// `with `SIZE` of a.h:3`.
-    macros: Arc<str>,
+    macros: Rc<str>,
 }
 
 impl Line<'_> {
@@ -102,7 +101,7 @@ struct Processor<'a, 'h> {
 
 /// The file being read.
 struct File<'s> {
-    name: Arc<str>,
+    name: Rc<str>,
     rest: std::str::Lines<'s>,
     number: u32,
     depth: u32,
@@ -123,9 +122,9 @@ pub(crate) fn preprocess<'a>(
 ) -> Preprocessed<'a> {
     let mut processor = Processor { macros: Macros::default(), constants, find, out: Preprocessed::default(), stopped: false };
     for (name, value) in macros {
-        match Definition::read(&format!("{name} {value}"), Arc::from("")) {
+        match Definition::read(&format!("{name} {value}"), Rc::from("")) {
             Ok((name, definition)) => drop(processor.macros.define(name, definition)),
-            Err(message) => processor.out.faults.push(Place::new(&Arc::from(source.name.as_str()), 1, 1).fault(0, message)),
+            Err(message) => processor.out.faults.push(Place::new(&Rc::from(source.name.as_str()), 1, 1).fault(0, message)),
         }
     }
     processor.file(&source.name, &source.text, 0, Cow::Borrowed);
@@ -184,7 +183,7 @@ impl<'s> File<'s> {
 
 impl<'a> Processor<'a, '_> {
     fn file<'s>(&mut self, name: &str, text: &'s str, depth: u32, keep: Keep<'s, 'a>) {
-        let name = Arc::from(name);
+        let name = Rc::from(name);
         let mut file = File { name, rest: text.lines(), number: 0, depth, conditions: Vec::new(), comment: None };
         while let Some((number, line)) = file.line().filter(|_| !self.stopped) {
             let is_directive = file.comment.is_none() && directive(&line).is_some_and(|(_, word, _)| file.expects(&line, word));
@@ -226,7 +225,7 @@ impl<'a> Processor<'a, '_> {
                 Ok(tokens) => {
                     let (text, columns) = written(&tokens);
                     let origin = Origin { columns, macros: self.origin_of(&used) };
-                    return self.push(file, number, text, Some(Arc::new(origin)));
+                    return self.push(file, number, text, Some(Rc::new(origin)));
                 }
                 Err(Refusal::Fault(column, message)) => return self.out.faults.push(file.place(number, column).fault(0, message)),
                 Err(Refusal::Unfinished) => {}
@@ -240,7 +239,7 @@ impl<'a> Processor<'a, '_> {
         }
     }
 
-    fn push(&mut self, file: &File<'_>, number: u32, text: String, origin: Option<Arc<Origin>>) {
+    fn push(&mut self, file: &File<'_>, number: u32, text: String, origin: Option<Rc<Origin>>) {
         self.out.lines.push(Line { file: file.name.clone(), number, text: Cow::Owned(text), origin });
     }
 
@@ -258,7 +257,7 @@ impl<'a> Processor<'a, '_> {
     }
 
     /// How messages name the macros used on a line.
-    fn origin_of(&self, used: &[Rc<str>]) -> Arc<str> {
+    fn origin_of(&self, used: &[Rc<str>]) -> Rc<str> {
         let mut names: Vec<String> = Vec::new();
         for name in used {
             let at = self.macros.get(name).map_or("", |definition| &definition.at);
@@ -267,7 +266,7 @@ impl<'a> Processor<'a, '_> {
                 names.push(shown);
             }
         }
-        Arc::from(format!("with {}", names.join(" and ")))
+        Rc::from(format!("with {}", names.join(" and ")))
     }
 
     fn directive(&mut self, file: &mut File<'_>, (number, column): (u32, u32), word: &str, rest: &str) {
@@ -350,7 +349,7 @@ impl<'a> Processor<'a, '_> {
 
     fn define(&mut self, at: &Place, rest: &str) {
         let text = without_comments(rest, false, false).0;
-        let (name, definition) = match Definition::read(&text, Arc::from(at.to_string())) {
+        let (name, definition) = match Definition::read(&text, Rc::from(at.to_string())) {
             Ok(read) => read,
             Err(message) => return self.out.faults.push(at.fault(0, message)),
         };

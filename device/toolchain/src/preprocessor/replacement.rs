@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use super::token::{Kind, Token, tokens};
 
@@ -18,7 +17,7 @@ pub(super) struct Definition {
     parameters: Option<Parameters>,
     body: Vec<Token>,
     /// `file:line`; empty for names the assembler defines.
-    pub(super) at: Arc<str>,
+    pub(super) at: Rc<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +46,7 @@ pub(super) struct Macros {
 
 impl Definition {
     /// Reads what stands behind `#define`: the name and the definition.
-    pub(super) fn read(text: &str, at: Arc<str>) -> Result<(Rc<str>, Self), String> {
+    pub(super) fn read(text: &str, at: Rc<str>) -> Result<(Rc<str>, Self), String> {
         let all = tokens(text, 1);
         let name = all.first().filter(|token| token.is_name());
         let Some(name) = name.map(|token| token.text.clone()) else {
