@@ -26,7 +26,8 @@
 //!
 //! A directive that is not in this table is an error.
 //!
-//! Alignment is never repaired silently: a bundle, or the body of an `rpt`, off a multiple of 8 is an error. Operators bind as in C.
+//! Alignment is never repaired silently: a bundle, or the body of an `rpt`, off a multiple of 8 is an error. Operators bind as in the
+//! GNU assembler, in `#if` as in C ([`crate::expression`]).
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,18 @@
-//! Integer expressions, shared by assembly sources and kernel manifests.
+//! Integer expressions of assembly sources and kernel manifests.
 //!
-//! 64-bit signed arithmetic, checked: overflow and division by zero are errors. Operators by rising strength: `||`, `&&`, comparisons
-//! (1 or 0), `|`, `^`, `&`, shifts, `+ -`, `* / %`, unary `- ~ ! +`. Functions: `ceildiv(a, b)`, `max(..)`, `min(..)`. Division rounds
-//! towards negative infinity, and a remainder has the sign of its divisor.
+//! 64-bit signed arithmetic, checked: overflow and division by zero are errors. Functions: `ceildiv(a, b)`, `max(..)`, `min(..)`.
+//!
+//! In manifests ([`Expression::parse`]) operators bind as in C, by rising strength: `||`, `&&`, comparisons, `|`, `^`, `&`, shifts, `+ -`,
+//! `* / %`. A comparison that holds is 1. Division rounds towards negative infinity, and a remainder has the sign of its divisor.
+//!
+//! In sources ([`Expression::parse_source`]) they bind as in the GNU assembler: `||`, `&&`, comparisons, `+ -`, `| & ^ !`, `* / % << >>`. A
+//! comparison that holds is -1, division rounds towards 0 as in C, `>>` shifts zeros into 64 bits, and a leading 0 makes a number octal.
+//! `a ! b` is `a | ~b`, and `<>` is `!=`.
+//!
+//! All operators group from the left; unary `- ~ ! +` bind strongest. The rules of sources are those of "Using as", 6.2.4 Infix
+//! Operators; that `+ -` go before comparisons and `&&` before `||`, which share a rank there, is LLVM's `getGNUBinOpPrecedence`. The
+//! vendor's public assembler (graphcore/llvm-project-fork, `ColossusAsmParser`) hands its expressions to that parser. Whether it keeps
+//! LLVM's default of a logical `>>` is not public and assumed here.
 //!
 //! Numbers: `12`, `0x1f`, `0b11`, `1_000`; floating-point literals stand for their bits, `1.0h` of an f16, `1.0` and `1.0f` of an f32.
 //! A character in quotes stands for its code. `1f` and `1b` are symbols: the next and the last numbered label.
@@ -90,18 +100,48 @@ enum Operator {
     BitOr,
     BitXor,
     BitAnd,
+    /// `a | ~b`.
+    BitOrNot,
     ShiftLeft,
     ShiftRight,
+    /// Bits of 64 in, zeros from above.
+    ShiftRightLogical,
     Plus,
     Minus,
     Times,
+    /// Towards negative infinity.
     Divide,
     Remainder,
+    /// Towards 0.
+    Quotient,
+    Rest,
 }
 
-/// Spelling, strength and meaning; longer spellings first.
+impl Operator {
+    const fn compares(self) -> bool {
+        matches!(self, Self::Equal | Self::NotEqual | Self::Less | Self::LessEqual | Self::Greater | Self::GreaterEqual)
+    }
+}
+
+/// Which rules hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Grammar {
+    Manifest,
+    Source,
+}
+
+impl Grammar {
+    const fn operators(self) -> &'static [(&'static str, u8, Operator)] {
+        match self {
+            Self::Manifest => &MANIFEST,
+            Self::Source => &SOURCE,
+        }
+    }
+}
+
+/// Spelling, strength and meaning as in C; longer spellings first.
 #[rustfmt::skip]
-const OPERATORS: [(&str, u8, Operator); 18] = [
+const MANIFEST: [(&str, u8, Operator); 18] = [
     ("||", 1, Operator::Or),        ("&&", 2, Operator::And),
     ("==", 3, Operator::Equal),     ("!=", 3, Operator::NotEqual),
     ("<<", 7, Operator::ShiftLeft), (">>", 7, Operator::ShiftRight),
@@ -110,6 +150,19 @@ const OPERATORS: [(&str, u8, Operator); 18] = [
     ("|",  4, Operator::BitOr),     ("^",  5, Operator::BitXor),    ("&",  6, Operator::BitAnd),
     ("+",  8, Operator::Plus),      ("-",  8, Operator::Minus),
     ("*",  9, Operator::Times),     ("/",  9, Operator::Divide),    ("%",  9, Operator::Remainder),
+];
+
+/// The same as in the GNU assembler.
+#[rustfmt::skip]
+const SOURCE: [(&str, u8, Operator); 20] = [
+    ("||", 1, Operator::Or),        ("&&", 2, Operator::And),
+    ("==", 3, Operator::Equal),     ("!=", 3, Operator::NotEqual),  ("<>", 3, Operator::NotEqual),
+    ("<<", 6, Operator::ShiftLeft), (">>", 6, Operator::ShiftRightLogical),
+    ("<=", 3, Operator::LessEqual), (">=", 3, Operator::GreaterEqual),
+    ("<",  3, Operator::Less),      (">",  3, Operator::Greater),
+    ("+",  4, Operator::Plus),      ("-",  4, Operator::Minus),
+    ("|",  5, Operator::BitOr),     ("^",  5, Operator::BitXor),    ("&",  5, Operator::BitAnd), ("!", 5, Operator::BitOrNot),
+    ("*",  6, Operator::Times),     ("/",  6, Operator::Quotient),  ("%",  6, Operator::Rest),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,12 +187,24 @@ const DEPTH_MAX: u32 = 64;
 const OPERANDS_MAX: u32 = 1000;
 
 impl Expression {
-    /// Reads an expression; the whole text must be one.
+    /// Reads an expression of a manifest; the whole text must be one.
     ///
     /// # Errors
     /// [`ExpressionFault`] with the column.
     pub fn parse(text: &str) -> Result<Self, ExpressionFault> {
-        let mut parser = Parser { characters: text.chars().collect(), at: 0, depth: 0, operands: 0 };
+        Self::parse_as(Grammar::Manifest, text)
+    }
+
+    /// Reads an expression of a source; the whole text must be one.
+    ///
+    /// # Errors
+    /// [`ExpressionFault`] with the column.
+    pub fn parse_source(text: &str) -> Result<Self, ExpressionFault> {
+        Self::parse_as(Grammar::Source, text)
+    }
+
+    fn parse_as(grammar: Grammar, text: &str) -> Result<Self, ExpressionFault> {
+        let mut parser = Parser { grammar, characters: text.chars().collect(), at: 0, depth: 0, operands: 0 };
         let tree = parser.binary(0)?;
         parser.skip_spaces();
         match parser.characters.get(parser.at) {
@@ -154,11 +219,11 @@ impl Expression {
         Self { text: number.to_string(), tree: Tree::Known(Value::from(number)) }
     }
 
-    /// The value of a text that is nothing but a decimal number or one of base 16.
+    /// The value of a text that is nothing but a decimal number or one of base 16, in a source.
     pub(crate) fn plain(text: &str) -> Option<i64> {
         match text.strip_prefix("0x") {
             Some(hex) if hex.bytes().all(|digit| digit.is_ascii_hexdigit()) => i64::from_str_radix(hex, 16).ok(),
-            None if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok(),
+            None if text.bytes().all(|digit| digit.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0')) => text.parse().ok(),
             _ => None,
         }
     }
@@ -308,11 +373,11 @@ fn shifted(column: u32, symbol: Option<String>, number: Option<i64>) -> Result<V
 }
 
 fn numeric(column: u32, operator: Operator, left: i64, right: i64) -> Result<i64, ExpressionFault> {
-    if right == 0 && matches!(operator, Operator::Divide | Operator::Remainder) {
+    if right == 0 && matches!(operator, Operator::Divide | Operator::Remainder | Operator::Quotient | Operator::Rest) {
         return Err(ExpressionFault { column, message: "division by zero".to_owned() });
     }
     let amount = u32::try_from(right).ok().filter(|amount| *amount < 64);
-    if amount.is_none() && matches!(operator, Operator::ShiftLeft | Operator::ShiftRight) {
+    if amount.is_none() && matches!(operator, Operator::ShiftLeft | Operator::ShiftRight | Operator::ShiftRightLogical) {
         return Err(ExpressionFault { column, message: format!("expected a shift by 0..=63, found {right}") });
     }
     let amount = amount.unwrap_or(0);
@@ -328,11 +393,15 @@ fn numeric(column: u32, operator: Operator, left: i64, right: i64) -> Result<i64
         Operator::BitOr => Some(left | right),
         Operator::BitXor => Some(left ^ right),
         Operator::BitAnd => Some(left & right),
+        Operator::BitOrNot => Some(left | !right),
         Operator::ShiftLeft => Some(left << amount).filter(|shifted| shifted >> amount == left),
         Operator::ShiftRight => Some(left >> amount),
+        Operator::ShiftRightLogical => Some((left.cast_unsigned() >> amount).cast_signed()),
         Operator::Plus => left.checked_add(right),
         Operator::Minus => left.checked_sub(right),
         Operator::Times => left.checked_mul(right),
+        Operator::Quotient => left.checked_div(right),
+        Operator::Rest => Some(left.wrapping_rem(right)),
         Operator::Divide => floor_div(left, right),
         Operator::Remainder => floor_div(left, right).map(|quotient| left.wrapping_sub(quotient.wrapping_mul(right))),
     };
@@ -363,6 +432,7 @@ fn call(column: u32, function: Function, arguments: &[i64]) -> Result<i64, Expre
 }
 
 struct Parser {
+    grammar: Grammar,
     characters: Vec<char>,
     at: usize,
     depth: u32,
@@ -376,6 +446,10 @@ impl Parser {
 
     fn column(&self) -> u32 {
         self.at as u32 + 1
+    }
+
+    fn is_source(&self) -> bool {
+        self.grammar == Grammar::Source
     }
 
     fn skip_spaces(&mut self) {
@@ -397,10 +471,10 @@ impl Parser {
         self.skip_spaces();
         let start = self.at;
         let column = self.column();
-        for (text, strength, operator) in OPERATORS {
+        for (text, strength, operator) in self.grammar.operators() {
             if self.take(text) {
-                if strength > weakest {
-                    return Some((column, strength, operator));
+                if *strength > weakest {
+                    return Some((column, *strength, *operator));
                 }
                 self.at = start;
                 return None;
@@ -414,6 +488,9 @@ impl Parser {
         while let Some((column, strength, operator)) = self.operator(weakest) {
             let right = self.binary(strength)?;
             left = Tree::Binary { column, operator, left: Box::new(left), right: Box::new(right) };
+            if operator.compares() && self.is_source() {
+                left = Tree::Unary { column, operator: '-', operand: Box::new(left) };
+            }
         }
         Ok(left)
     }
@@ -463,7 +540,7 @@ impl Parser {
                 let found = self.characters.get(self.at).map_or("the end".to_owned(), |character| format!("`{character}`"));
                 Err(self.fault(format!("expected a value, found {found}")))
             }
-            Some(first) if first.is_ascii_digit() => number(column, &word, negative),
+            Some(first) if first.is_ascii_digit() => number(column, &word, negative, self.is_source()),
             // The infinity of f16, as the public Colossus assembly parser spells it.
             Some(_) if word == "infh" => Ok(Tree::Known(Value::from(if negative { 0xfc00 } else { 0x7c00 }))),
             Some(_) if self.take("(") => self.call(column, &word),
@@ -511,27 +588,29 @@ impl Parser {
 }
 
 /// A number, or a reference `1f`, `1b` to a numbered label.
-fn number(column: u32, word: &str, negative: bool) -> Result<Tree, ExpressionFault> {
+fn number(column: u32, word: &str, negative: bool, octal: bool) -> Result<Tree, ExpressionFault> {
     let label =
         word.strip_suffix(['f', 'b']).is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|digit| digit.is_ascii_digit()));
     if label {
         return Ok(Tree::Symbol { column, name: word.to_owned() });
     }
-    let parsed = if word.contains('.') { float_bits(word, negative) } else { integer(word) };
+    let parsed = if word.contains('.') { float_bits(word, negative) } else { integer(word, octal) };
     let fault = || ExpressionFault { column, message: format!("expected a number, found `{word}`") };
     parsed.map(|number| Tree::Known(Value::from(number))).ok_or_else(fault)
 }
 
-fn integer(word: &str) -> Option<i64> {
+/// A decimal, hexadecimal or binary number, with `octal` one of base 8 too; from 2^63 on the one of the same 64 bits.
+fn integer(word: &str, octal: bool) -> Option<i64> {
     let digits = word.replace('_', "");
-    let parsed = if let Some(hex) = digits.strip_prefix("0x") {
-        i64::from_str_radix(hex, 16)
-    } else if let Some(binary) = digits.strip_prefix("0b") {
-        i64::from_str_radix(binary, 2)
-    } else {
-        digits.parse()
+    let (digits, base) = match digits.as_bytes() {
+        [b'0', b'x' | b'X', ..] => (&digits[2..], 16),
+        [b'0', b'b' | b'B', ..] => (&digits[2..], 2),
+        [b'0', _, ..] if octal => (&digits[1..], 8),
+        _ => (&digits[..], 10),
     };
-    parsed.ok()
+    // `from_str_radix` takes a sign, which is none here.
+    let parsed = u64::from_str_radix(digits, base).ok().filter(|_| !digits.starts_with('+'))?;
+    if octal { Some(parsed.cast_signed()) } else { i64::try_from(parsed).ok() }
 }
 
 /// The bits of `1.5h` (f16) or `1.5`, `1.5f` (f32), rounded to nearest even.
@@ -549,17 +628,24 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::Expression;
+    use super::{Expression, ExpressionFault};
 
     fn value(text: &str) -> Result<i64, String> {
+        evaluated(Expression::parse(text))
+    }
+
+    fn source_value(text: &str) -> Result<i64, String> {
+        evaluated(Expression::parse_source(text))
+    }
+
+    fn evaluated(parsed: Result<Expression, ExpressionFault>) -> Result<i64, String> {
         let symbols = BTreeMap::from([("ROWS".to_owned(), 92), ("KB".to_owned(), 5)]);
-        Expression::parse(text)
-            .and_then(|expression| expression.evaluate(&symbols))
-            .map_err(|fault| format!("{}: {}", fault.column, fault.message))
+        let value = parsed.and_then(|expression| expression.evaluate(&symbols));
+        value.map_err(|fault| format!("{}: {}", fault.column, fault.message))
     }
 
     #[test]
-    fn operators_bind_as_in_c() {
+    fn operators_of_manifests_bind_as_in_c() {
         for (text, expected) in [
             ("1+2*3", 7),
             ("(1+2)*3", 9),
@@ -586,6 +672,46 @@ mod tests {
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }
+    }
+
+    /// What "Using as" says of each operator, worked out by hand.
+    #[test]
+    fn operators_of_sources_bind_as_in_the_gnu_assembler() {
+        for (text, expected) in [
+            ("1+2*3", 7),
+            ("10-4-3", 3),
+            // Shifts are as strong as products, and all of these go from the left.
+            ("1+1<<4", 17),
+            ("6/2<<1*5", 30),
+            ("2*3%4", 2),
+            // Bits bind stronger than sums.
+            ("1+2|4", 7),
+            ("8-3&2", 6),
+            ("1|2^3&1", 0),
+            ("1<<4|1", 17),
+            ("0xf0 ! ~0x0f", 0xff),
+            // Comparisons are weaker than sums and give -1.
+            ("2+3==5", -1),
+            ("6&3==3", 0),
+            ("ROWS/6+(ROWS%6!=0)", 14),
+            ("1<>2", -1),
+            ("3>2>1", 0),
+            ("1<2 && 3<2 || 1==1", 1),
+            ("1 || 0 && 0", 1),
+            ("!5+!0", 1),
+            ("-7/2", -3),
+            ("-7%2", -1),
+            ("-1>>63", 1),
+            ("-8>>1&0xffff", 0xfffc),
+            ("0x10>>2", 4),
+            ("010+0x10+0b10", 26),
+            ("0xffffffffffffffff", -1),
+            ("max(KB,7)-min(1,2)", 6),
+        ] {
+            assert_eq!(source_value(text), Ok(expected), "{text}");
+        }
+        assert_eq!(source_value("08"), Err("1: expected a number, found `08`".to_owned()));
+        assert_eq!(source_value("1%0"), Err("2: division by zero".to_owned()));
     }
 
     #[test]
@@ -621,6 +747,7 @@ mod tests {
         #[test]
         fn any_text_is_a_value_or_a_fault(text in "[-+*/%<>=&|!~() 0-9a-fxROWSKB,.h]{0,40}") {
             let _ = value(&text);
+            let _ = source_value(&text);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Piece<'_> {
     /// The expression in `part`, a slice of this text.
     pub(crate) fn expression(&self, part: &str) -> Result<Expression, Diagnostic> {
         let characters = |fault: &ExpressionFault| fault.column.saturating_sub(1) as usize;
-        Expression::parse(part).map_err(|fault| self.place_of(part).fault(characters(&fault), &fault.message))
+        Expression::parse_source(part).map_err(|fault| self.place_of(part).fault(characters(&fault), &fault.message))
     }
 }
 
