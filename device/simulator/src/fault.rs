@@ -162,6 +162,11 @@ pub enum Cause {
         /// Flags raised: bit 0 INV, 1 DIV0, 2 OFLO.
         flags: u32,
     },
+    /// A worker's `trap`: exception PBRK0 for even numbers, PBRK1 for odd ones (isa-notes 7).
+    Breakpoint {
+        /// Immediate of the trap.
+        number: u32,
+    },
     /// A measured call ended in something else than its return.
     CallDidNotReturn,
     /// `runall` or `run` while the needed workers are active.
@@ -353,6 +358,7 @@ impl fmt::Display for Cause {
             Cause::PoisonSent { address } => write!(f, "sent memory {address:#x}, which nobody wrote"),
             Cause::PoisonUsed { place, form } => write!(f, "{form} used {place}, which nobody wrote"),
             Cause::FloatingPoint { flags } => write!(f, "floating-point exception, flags {flags:#x}"),
+            Cause::Breakpoint { number } => write!(f, "breakpoint, trap {number}"),
             Cause::CallDidNotReturn => write!(f, "the call ended without returning"),
             Cause::WorkersBusy => write!(f, "workers launched while active"),
             Cause::SendFetchConflict { address, event } => {

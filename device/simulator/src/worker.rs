@@ -128,6 +128,7 @@ impl Worker {
             Kind::PackAddresses => pace::pack(self, operation),
             Kind::Get => self.get(operation)?,
             Kind::Put => self.put(operation)?,
+            Kind::Trap => return fail(Cause::Breakpoint { number: operation.immediate }),
             _ => return refuse(operation, false),
         }
         Ok(next)
