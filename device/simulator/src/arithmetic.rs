@@ -89,12 +89,23 @@ impl FloatState {
         if self.control & NAN_ON_OVERFLOW != 0 { F16_NAN_BITS } else { sign | F16_MAX_BITS }
     }
 
+    /// A sum in f64: what cancels is -0 when rounding down and +0 otherwise, as in IEEE 754.
+    #[inline]
+    pub(crate) fn sum(&self, a: f64, b: f64) -> f64 {
+        let sum = a + b;
+        if sum == 0.0 && (a.is_sign_negative() || b.is_sign_negative()) && !self.plain() && self.rounding() == Rounding::Down {
+            return -0.0;
+        }
+        sum
+    }
+
     /// Rounds `value` to f32. `rest` has the sign of what `value` itself already lost.
     pub(crate) fn round32(&mut self, value: f64, rest: f64) -> f32 {
         let rounding = self.rounding();
         let nearest = value as f32;
         let result = match rounding {
-            Rounding::NearestEven | Rounding::NearestAway => nearest,
+            Rounding::NearestEven => nearest,
+            Rounding::NearestAway => away32(nearest, value, rest),
             _ => directed32(nearest, value, rest, rounding),
         };
         if result.is_infinite() && value.is_finite() {
@@ -116,6 +127,17 @@ impl FloatState {
     pub(crate) fn plain(&self) -> bool {
         self.control & ROUNDING_FIELD == 0
     }
+}
+
+/// The nearest f32, of two equally near ones the greater in magnitude.
+fn away32(nearest: f32, value: f64, rest: f64) -> f32 {
+    if nearest.is_nan() || !value.is_finite() || nearest.is_infinite() {
+        return nearest;
+    }
+    let wide = f64::from(nearest);
+    let neighbour = if wide < value { nearest.next_up() } else { nearest.next_down() };
+    let is_tie = rest == 0.0 && wide != value && value - wide == f64::from(neighbour) - value;
+    if is_tie && f64::from(neighbour).abs() > wide.abs() { neighbour } else { nearest }
 }
 
 /// The f32 on the wanted side of `value` (plus the sign of `rest`), starting from its nearest.

@@ -45,6 +45,8 @@ impl Rounding {
 pub(crate) const F16_MAX_BITS: u16 = 0x7bff;
 /// The quiet NaN of binary16.
 pub(crate) const F16_NAN_BITS: u16 = 0x7e00;
+/// The quiet NaN of binary32. Hosts differ in the sign and the payload of the NaN they make.
+pub(crate) const F32_NAN_BITS: u32 = 0x7fc0_0000;
 
 const IMPLICIT_MAGIC: u32 = 113 << 23;
 
@@ -156,12 +158,15 @@ impl Fp8 {
         if code & 0x80 != 0 { -magnitude } else { magnitude }
     }
 
-    /// The nearest code (ties to even) and whether the value overflowed.
+    /// The nearest code (ties to even, the largest for all beyond it, infinity included) and whether the value overflowed.
     pub(crate) fn code(self, value: f64) -> (u8, bool) {
         if value.is_nan() {
             return (0x80, false);
         }
-        let magnitude = value.abs();
+        let largest = self.value(0x7f);
+        let step = largest - self.value(0x7e);
+        let overflows = value.abs() >= largest + step / 2.0;
+        let magnitude = value.abs().min(largest);
         let mut best = 0u8;
         for code in 0..=0x7fu8 {
             let nearer = (self.value(code) - magnitude).abs();
@@ -170,10 +175,8 @@ impl Fp8 {
                 best = code;
             }
         }
-        let largest = self.value(0x7f);
-        let step = largest - self.value(0x7e);
         let sign = if value < 0.0 && best != 0 { 0x80 } else { 0 };
-        (best | sign, magnitude >= largest + step / 2.0)
+        (best | sign, overflows)
     }
 }
 

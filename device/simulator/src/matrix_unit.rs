@@ -386,4 +386,35 @@ mod tests {
         assert_eq!(sorter.enter(false, [(0, 3), (0, 3)]), (column(2), 1));
         assert_eq!(sorter.enter(true, [(0, 3), (0, 3)]), (column(3), 1));
     }
+
+    /// A byte's value in units of 2^-10 (F143) or 2^-17 (F152), from the fields of isa-notes 8.
+    fn units_of(code: u64, is_f143: bool) -> Option<i128> {
+        let fraction_bits = if is_f143 { 3 } else { 2 };
+        let (exponent, fraction) = ((code & 0x7f) >> fraction_bits, i128::from(code & ((1 << fraction_bits) - 1)));
+        let magnitude = if exponent == 0 { fraction } else { (fraction + (1 << fraction_bits)) << (exponent - 1) };
+        if code == 0x80 { None } else { Some(if code > 0x80 { -magnitude } else { magnitude }) }
+    }
+
+    #[test]
+    fn all_pairs_of_bytes_multiply_exactly_in_all_formats() {
+        let mut coefficients = Coefficients::default();
+        coefficients.byte_scale = -3;
+        for formats in 0..4 {
+            let (weights, inputs) = (formats & 1 == 1, formats >> 1 & 1 == 1);
+            coefficients.byte_formats = formats;
+            let unit = 0.5f64.powi((if weights { 10 } else { 17 }) + (if inputs { 10 } else { 17 }) + 3);
+            for weight in 0..256 {
+                coefficients.put(5, weight << 16, 3);
+                for input in 0..256u64 {
+                    let mut x = [0.0; 8];
+                    x[2] = crate::float_format::Fp8::of(formats >> 1).value(input as u8);
+                    let found = dot8(&coefficients, 1, x, 1);
+                    match (units_of(weight, weights), units_of(input, inputs)) {
+                        (Some(a), Some(b)) => assert_eq!(found, (a * b) as f64 * unit, "{weight:#x} {input:#x} {formats}"),
+                        _ => assert!(found.is_nan(), "{weight:#x} {input:#x} {formats}"),
+                    }
+                }
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::code::Operation;
 use crate::coefficients::Coefficients;
 use crate::context::{Worker, poison};
 use crate::fault::{Cause, Place, Step, fail};
-use crate::float_format::{Fp8, Rounding, f16_operand, f16_to_f32, f16_to_f64};
+use crate::float_format::{F32_NAN_BITS, Fp8, Rounding, f16_operand, f16_to_f32, f16_to_f64};
 use crate::matrix_unit::{Couple, dot4, dot8};
 use crate::operation::{Accumulated, Broadcast, Kind, Lane, Matrix};
 use crate::transcendental::Function;
@@ -542,8 +542,8 @@ fn half_lanes(float: &mut FloatState, lane: Lane, a: u64, b: u64, count: u32) ->
 fn half_lane(float: &mut FloatState, lane: Lane, left: u16, right: u16) -> u16 {
     let (a, b) = (f16_to_f64(left), f16_to_f64(right));
     let value = match lane {
-        Lane::Add => a + b,
-        Lane::Subtract => a - b,
+        Lane::Add => float.sum(a, b),
+        Lane::Subtract => float.sum(a, -b),
         Lane::Multiply => a * b,
         Lane::Divide => a / b,
         Lane::AbsoluteAdd => a.abs() + b.abs(),
@@ -620,7 +620,7 @@ fn single_lane(float: &mut FloatState, lane: Lane, left: u32, right: u32) -> u32
     if result.is_infinite() && a.is_finite() && b.is_finite() && !(lane == Lane::Divide && b == 0.0) {
         float.status |= crate::arithmetic::OVERFLOW;
     }
-    result.to_bits()
+    if result.is_nan() { F32_NAN_BITS } else { result.to_bits() }
 }
 
 fn nearest32(lane: Lane, a: f32, b: f32) -> f32 {
@@ -642,7 +642,7 @@ fn rounded32(float: &mut FloatState, lane: Lane, a: f32, b: f32) -> f32 {
             float.round32(quotient, rest)
         }
         _ => {
-            let sum = a + b;
+            let sum = float.sum(a, b);
             let part = sum - a;
             float.round32(sum, (a - (sum - part)) + (b - part))
         }
