@@ -44,6 +44,8 @@ pub(crate) struct Exchange {
     pub(crate) pointers: Vec<(i64, u32)>,
     /// Units of instruction fetch from an event on.
     pub(crate) fetches: Vec<(i64, UnitSet)>,
+    /// Units of the supervisor's data accesses while words were on their way, by event.
+    pub(crate) accesses: Vec<(i64, UnitSet)>,
     /// First event whose seen item was not handled yet.
     pub(crate) consumed: i64,
     /// Records were added since the last resolution.
@@ -69,6 +71,7 @@ impl Exchange {
             selects: Vec::new(),
             pointers: Vec::new(),
             fetches: Vec::new(),
+            accesses: Vec::new(),
             consumed: 0,
             unresolved: false,
             in_flight: false,
@@ -84,6 +87,7 @@ impl Exchange {
         self.selects.clear();
         self.pointers.clear();
         self.fetches.clear();
+        self.accesses.clear();
         self.consumed = i64::MIN / 4;
         self.unresolved = false;
         self.in_flight = false;
@@ -106,6 +110,12 @@ impl Exchange {
             let event = self.event(clock);
             self.fetches.push((event, units));
         }
+    }
+
+    /// Records the units of a data access.
+    pub(crate) fn access(&mut self, clock: u64, units: UnitSet) {
+        let event = self.event(clock);
+        self.accesses.push((event, units));
     }
 
     /// Records a source selection at a clock.

@@ -61,6 +61,7 @@ pub(crate) fn resolve(tiles: &mut [Tile]) -> Result<bool, Box<Fault>> {
             let storings = address(&mut tiles[index], &arrivals, reach[index])?;
             check_stores(&tiles[index], &storings)?;
             check_duplex(&tiles[index], &storings)?;
+            check_accesses(&tiles[index], &storings)?;
             actions.extend(storings.into_iter().map(|s| (s.event, index, Action::Write { storing: s })));
         }
         check_sends(&tiles[index])?;
@@ -275,6 +276,20 @@ fn check_duplex(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
             if part(storing.address, storing.event).intersects(part(sending.address, sending.event)) {
                 let cause = Cause::Receive { error: ReceiveError::ClashData, address: storing.address, event: from };
                 return Err(receive_fault(tile, from, cause));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The supervisor's loads and stores against incoming writes of the same clock (receive error 1).
+fn check_accesses(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
+    for storing in storings {
+        let during = storing.event..storing.event + i64::from(storing.words);
+        for &(event, accessed) in tile.exchange.accesses.iter().filter(|(event, _)| during.contains(event)) {
+            let address = storing.address + 4 * (event - storing.event) as u32;
+            if accessed.intersects(units(address, 4)) {
+                return Err(receive_fault(tile, event, Cause::Receive { error: ReceiveError::ClashData, address, event }));
             }
         }
     }

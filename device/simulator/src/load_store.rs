@@ -39,6 +39,13 @@ pub(crate) fn address(file: &mut MainRegisters, operation: &Operation, transfer:
     }
 }
 
+/// The effective address, without moving anything.
+pub(crate) fn peek(file: &MainRegisters, operation: &Operation, transfer: Transfer, step: bool) -> u32 {
+    let start = file.get(operation.x).wrapping_add(file.get(operation.y));
+    let count = if operation.uses_immediate { operation.immediate } else { file.get(operation.z) };
+    if step { start } else { start.wrapping_add(count.wrapping_mul(transfer.bytes())) }
+}
+
 /// A load into a main register.
 pub(crate) fn load_main(file: &mut MainRegisters, operation: &Operation, transfer: Transfer, step: bool, memory: &TileMemory) -> Step {
     let address = address(file, operation, transfer, step)?;

@@ -55,8 +55,25 @@ impl Tile {
             self.exchange.fetch(clock, units(self.pc, 4 + FETCH_LOOK_AHEAD));
         }
         self.clock = clock;
+        if self.exchange.in_flight {
+            self.note_access(&operation);
+        }
         self.instructions += 1;
         self.execute(&operation, environment)
+    }
+
+    /// Records what a load or store touches, to be compared with the words that arrive at the same clock (machine.md b.2 case 3).
+    fn note_access(&mut self, operation: &Operation) {
+        let (address, bytes) = match operation.kind {
+            Kind::Load { transfer, step } | Kind::Store { transfer, step } => {
+                (load_store::peek(&self.main, operation, transfer, step), transfer.bytes())
+            }
+            Kind::PutCoefficients { two } => (self.csr[CCCSLOAD as usize], if two { 16 } else { 8 }),
+            _ => return,
+        };
+        if span(address, bytes).is_ok() {
+            self.exchange.access(self.clock, units(address, bytes));
+        }
     }
 
     /// Whether incoming or outgoing words must be settled before this instruction.
@@ -69,7 +86,8 @@ impl Tile {
         if touches && !self.exchange.unresolved && !self.exchange.in_flight {
             self.exchange.logging = false;
         }
-        self.exchange.unresolved || (self.exchange.in_flight && touches)
+        let ends = operation.kind == Kind::BranchTo && operation.immediate == self.pc;
+        self.exchange.unresolved || (self.exchange.in_flight && (touches || ends))
     }
 
     /// The clock at which an instruction issues: results it needs, and a free slot among the workers.

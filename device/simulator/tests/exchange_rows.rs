@@ -308,6 +308,39 @@ fn a_row_in_the_unit_it_receives_into_is_a_clash_with_the_fetch() {
     assert!(matches!(cause, Cause::Receive { error: ReceiveError::ClashFetch, .. }), "{cause}");
 }
 
+/// What stops the run when the receiver executes a memory instruction at an address, some events behind its first store.
+fn stop_of_access(id: &str, address: u32, behind: u32) -> Stop {
+    let mut case = pair_case(30, 0x60000, 0x64000, ROW);
+    let row = &mut case.rows[1].2;
+    row.truncate(3);
+    row.extend(encoded(&[ExchangeWord::Delay { events: behind }]));
+    row.extend([word("setzi.m_zi20", &[4, address]), word("setzi.m_zi20", &[5, 7]), word(id, &[5, 4, 15, 0])]);
+    row.extend(encoded(&[ExchangeWord::Delay { events: 40 }]));
+    row.push(RETURN);
+    loaded(&case, 1, None).run()
+}
+
+#[test]
+fn a_load_or_store_in_the_unit_of_an_arriving_word_is_a_clash() {
+    for id in ["ld32.m_rri", "st32.m_rri"] {
+        match stop_of_access(id, 0x64100, 1) {
+            Stop::Fault(fault) => {
+                let is_clash = matches!(fault.cause, Cause::Receive { error: ReceiveError::ClashData, address: 0x64000..0x64078, .. });
+                assert!(is_clash, "{id}: {fault}");
+            }
+            stop => panic!("{id}: {stop:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_load_or_store_in_another_unit_or_behind_the_last_word_is_none() {
+    for id in ["ld32.m_rri", "st32.m_rri"] {
+        assert_eq!(stop_of_access(id, 0x70000, 1), Stop::Finished, "{id}");
+        assert_eq!(stop_of_access(id, 0x64100, 40), Stop::Finished, "{id}");
+    }
+}
+
 #[test]
 fn words_nobody_wrote_are_not_sent() {
     let mut case = pair_case(3, 0x60000, 0x64000, ROW);
