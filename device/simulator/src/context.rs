@@ -5,6 +5,7 @@ use crate::code::Operation;
 use crate::fault::{Cause, Place, Step, fail};
 use crate::matrix_unit::{Accumulators, Sorter};
 use crate::memory::scramble;
+use crate::tile::Survival;
 
 /// Main registers 12..15: read-only, always defined.
 pub(crate) const MAIN_FIXED: u16 = 0xf000;
@@ -50,6 +51,11 @@ impl MainRegisters {
     /// Gives one of the fixed registers 12..14 its value.
     pub(crate) fn fix(&mut self, register: u8, value: u32) {
         self.values[register as usize & 15] = value;
+    }
+
+    /// Makes poison of all registers but the fixed ones.
+    fn forget(&mut self) {
+        self.written = MAIN_FIXED;
     }
 
     /// Refuses to address, branch or launch with registers that nobody wrote.
@@ -143,6 +149,18 @@ impl Worker {
         self.main.fix(13, vertex_base);
         self.float.control = control;
         self.float.status = 0;
+    }
+
+    /// Makes poison of what does not outlive an exit.
+    pub(crate) fn forget(&mut self, survival: Survival) {
+        if !survival.registers {
+            self.main.forget();
+            self.aux_written = AUX_FIXED;
+            self.scale_written = false;
+        }
+        if !survival.accumulators {
+            self.accumulators.forget();
+        }
     }
 
     /// Writes an aux register; the fixed ones ignore it.

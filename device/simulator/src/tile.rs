@@ -42,6 +42,15 @@ impl Timing {
     }
 }
 
+/// What of a worker outlives its exit (parameters.toml `[state]`).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Survival {
+    /// `$m`, `$a` and `$TAS`.
+    pub(crate) registers: bool,
+    /// `$AACC`.
+    pub(crate) accumulators: bool,
+}
+
 /// What all tiles share while they run.
 #[derive(Debug)]
 pub(crate) struct Environment {
@@ -53,6 +62,8 @@ pub(crate) struct Environment {
     pub(crate) clock_limit: u64,
     /// Initial `$FP_ICTL`.
     pub(crate) fp_ictl: u32,
+    /// What of a worker outlives its exit.
+    pub(crate) survival: Survival,
 }
 
 impl Environment {
@@ -63,6 +74,10 @@ impl Environment {
             timing: Timing::of(parameters),
             clock_limit,
             fp_ictl: parameters.state.fp_ictl_at_reset,
+            survival: Survival {
+                registers: parameters.state.registers_survive_exit_and_run,
+                accumulators: parameters.state.accumulators_survive_exit_and_run,
+            },
         }
     }
 }
@@ -305,6 +320,7 @@ impl Tile {
                     Ok(Turn::Took(slots)) => worker.next = clock + u64::from(SLOT) * u64::from(slots),
                     Ok(Turn::Exited(status)) => {
                         self.active &= !(1 << n);
+                        worker.forget(environment.survival);
                         self.consensus &= status;
                         self.done = self.done.max(clock + u64::from(SLOT));
                     }
