@@ -94,6 +94,7 @@ impl SingleTile {
     pub fn run_call(&mut self, entry: u32, argument_block: u32) -> Result<CallMeasurement, Fault> {
         let (start, instructions, turns) = (self.tile.clock, self.tile.instructions, self.tile.turns);
         let overflows = self.tile.overflows();
+        self.environment.clock_limit = start + CALL_CLOCKS_MAX;
         self.tile.call(entry, argument_block, RETURN);
         self.tile.ready[0] = start + self.environment.timing.result_latency;
         self.tile.clock = start + self.entry_clocks;
