@@ -17,6 +17,7 @@ use compiler::layout::Layout;
 use compiler::model::{Declaration, ElementType, Kind, Model, OperationDeclaration, Source, TensorDeclaration};
 use compiler::placement::{self, Demand, Placement};
 use compiler::program::{Binding, Expanded, Group};
+use compiler::spread::Threads;
 use compiler::tile_code::{self, TileCode};
 use compiler::{code_blocks, finalists, host_files, mapping, runtime, selected};
 use driver::{Files, Reading, Session, SessionFault, SessionOptions};
@@ -144,7 +145,7 @@ pub fn model(task: &Task) -> Result<Model, Refusal> {
 pub fn expanded(task: &Task) -> Result<Vec<Expanded>, Refusal> {
     let (model, kernels) = (model(task)?, KernelTable::new(manifests().into_values()));
     let costs = Costs::new(&Parameters::shipped());
-    let found = finalists::finalists(&model, &task.layout, &kernels, &costs, &task.checkpoints, 1);
+    let found = finalists::finalists(&model, &task.layout, &kernels, &costs, &task.checkpoints, &Threads::new(1));
     let found = found.map_err(|faults| refusal("finalists")(all(&faults)))?;
     let planned = |finalist: &finalists::Finalist| {
         let expand = |mapping| compiler::expand::expand(&model, &finalist.plan, mapping, &kernels, &task.checkpoints);

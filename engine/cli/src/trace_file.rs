@@ -28,7 +28,7 @@ fn trace(run: &RunRecord, number: i64) -> String {
             "ts": microseconds(stage.start_ms), "dur": microseconds(stage.elapsed_ms),
             "args": {
                 "key": stage.key, "digest": stage.digest, "cached": stage.end == StageEnd::Found,
-                "success": stage.end != StageEnd::Failed,
+                "success": stage.end != StageEnd::Failed, "help_ms": stage.help_ms,
             },
         })
     }));

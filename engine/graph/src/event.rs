@@ -124,6 +124,8 @@ pub struct StageEvent {
     pub success: bool,
     /// Wall time in milliseconds; of the look-up when cached, 0 when started.
     pub elapsed_ms: f64,
+    /// Milliseconds that threads of its own worked beside the one it ran on, summed.
+    pub help_ms: f64,
     /// Its deep key.
     pub key: Digest,
     /// The artifact's digest, when there is one.

@@ -1,7 +1,8 @@
 //! What a stage's function read: sources, so that they can be looked at again when it has ended, and artifacts, so that it is
-//! known which stages had to end before it.
+//! known which stages had to end before it; and the help it had from threads of its own.
 
 use std::cell::RefCell;
+use std::time::Duration;
 
 use store::Digest;
 
@@ -13,6 +14,8 @@ pub(crate) struct Reads {
     /// With the digests of the bytes that were read.
     pub(crate) sources: Vec<(SourcePath, Digest)>,
     pub(crate) artifacts: Vec<Digest>,
+    /// How long other threads worked for it, summed.
+    pub(crate) help: Duration,
 }
 
 thread_local! {
@@ -44,6 +47,12 @@ pub(crate) fn source(path: &SourcePath, digest: Digest) {
 /// Notes that an artifact was read for the function that runs, if one does.
 pub(crate) fn artifact(digest: Digest) {
     note(|reads| reads.artifacts.push(digest));
+}
+
+/// Notes that other threads worked so long, summed, for the stage's function that runs, if one does: it is work of the stage
+/// that its wall time does not show.
+pub fn note_help(elapsed: Duration) {
+    note(|reads| reads.help += elapsed);
 }
 
 fn note(note: impl FnOnce(&mut Reads)) {

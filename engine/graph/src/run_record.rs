@@ -77,6 +77,8 @@ pub struct StageRun {
     pub start_ms: f64,
     /// Wall time in milliseconds; of the look-up when found.
     pub elapsed_ms: f64,
+    /// Milliseconds that threads of its own worked beside that, summed.
+    pub help_ms: f64,
     /// Which thread: 0 is the command's, others are workers.
     pub thread: u32,
     /// Of the stages that executed in this run before it those whose artifacts it read, by place.
@@ -132,7 +134,7 @@ pub struct Runs {
 }
 
 /// The first byte of an encoded record, raised when the rest changes its form.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 
 impl Runs {
     /// The newest `limit` runs of a store.
@@ -164,9 +166,9 @@ impl RunRecord {
         self.stages.iter().filter(|stage| stage.end == end).count()
     }
 
-    /// Milliseconds that executed stages took, on all threads together.
+    /// Milliseconds that executed stages took, on all threads together, their own ones included.
     pub fn work_ms(&self) -> f64 {
-        self.executed().map(|(_, stage)| stage.elapsed_ms).fold(0.0, |sum, elapsed| sum + elapsed)
+        self.executed().map(|(_, stage)| stage.elapsed_ms + stage.help_ms).fold(0.0, |sum, elapsed| sum + elapsed)
     }
 
     /// Milliseconds in which no stage executed: what the run took besides them.
@@ -313,6 +315,7 @@ impl RunRecorder {
             end,
             start_ms: (now_ms - event.elapsed_ms).max(0.0),
             elapsed_ms: event.elapsed_ms,
+            help_ms: event.help_ms,
             thread,
             needs,
         });

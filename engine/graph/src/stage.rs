@@ -205,8 +205,12 @@ impl Attempt<'_> {
         });
         let mut read = reads.artifacts;
         read.extend(self.inputs.iter().map(|(_, digest)| *digest));
-        let ended =
-            |success, digest, figures| StageEvent { reads: read, ..self.event(Progress::Executed, success, elapsed, digest, figures) };
+        let help_ms = milliseconds(reads.help);
+        let ended = |success, digest, figures| StageEvent {
+            reads: read,
+            help_ms,
+            ..self.event(Progress::Executed, success, elapsed, digest, figures)
+        };
         match stored {
             Ok((artifact, figures)) => {
                 self.tell(ended(true, Some(artifact.digest()), figures));
@@ -252,7 +256,7 @@ impl Attempt<'_> {
 
     fn event(&self, progress: Progress, success: bool, elapsed: Duration, digest: Option<Digest>, figures: Figures) -> StageEvent {
         let (id, elapsed_ms) = (self.id.clone(), milliseconds(elapsed));
-        StageEvent { id, progress, success, elapsed_ms, key: self.key, digest, reads: Vec::new(), figures }
+        StageEvent { id, progress, success, elapsed_ms, help_ms: 0.0, key: self.key, digest, reads: Vec::new(), figures }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::plan::{Cuts, InputPlan, OperationPlan, PANEL, Plan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order};
 use crate::selected::modelled;
-use crate::spread::spread;
+use crate::spread::{Threads, spread};
 
 /// Partial plans kept after every operation.
 const BEAM: usize = 24;
@@ -69,7 +69,7 @@ pub struct Finalists {
     pub considered: u64,
 }
 
-/// Plans a model on the first `layout.tiles` tiles, on `threads` threads.
+/// Plans a model on the first `layout.tiles` tiles, on `threads`.
 ///
 /// # Errors
 /// Grids or checkpoints that name no such operation, splits that contradict each other, kernels that are missing, and
@@ -80,7 +80,7 @@ pub fn finalists(
     kernels: &KernelTable,
     costs: &Costs,
     checkpoints: &[u32],
-    threads: usize,
+    threads: &Threads,
 ) -> Result<Finalists, Vec<Fault>> {
     check_names(model, layout, checkpoints)?;
     let axes = axes(model)?;
@@ -236,7 +236,7 @@ fn search(
     costs: &Costs,
     axes: &[ColumnAxis],
     demands: &[Demand],
-    threads: usize,
+    threads: &Threads,
 ) -> Result<(Vec<State>, u64), Fault> {
     let mut considered = 0;
     let context = Context { model, layout, kernels, axes, demands };
@@ -408,7 +408,7 @@ fn placed(plan: &OperationPlan, first: u32) -> OperationPlan {
 fn judge(
     plans: Vec<Plan>,
     layout: &Layout,
-    threads: usize,
+    threads: &Threads,
     price: impl Fn(Plan) -> Result<Judged, Fault> + Sync,
 ) -> Result<Vec<Finalist>, Fault> {
     let most = if layout.tiles > 256 { EXPANDED / 2 } else { EXPANDED };

@@ -29,7 +29,7 @@ mod expand_attention;
 mod expand_product;
 mod expanding;
 
-mod spread;
+pub mod spread;
 mod tile_set;
 
 pub mod host_plan;

@@ -10,6 +10,7 @@ use compiler::mapping::{self, identity, map};
 use compiler::model::{Declaration, Model, check};
 use compiler::plan_fault::Fault;
 use compiler::program::{CallGroup, Expanded, Group, Step};
+use compiler::spread::Threads;
 use proptest::prelude::*;
 use toolchain::manifest;
 
@@ -74,7 +75,7 @@ fn encoder_layer() -> Model {
 /// Every finalist expands, under its own mapping, to a program that passes its check. Returns the finalists.
 fn plan_and_check(model: &Model, layout: &Layout, checkpoints: &[u32]) -> Result<Finalists, Vec<Fault>> {
     let kernels = kernels();
-    let found = finalists(model, layout, &kernels, &COSTS, checkpoints, 1)?;
+    let found = finalists(model, layout, &kernels, &COSTS, checkpoints, &Threads::new(1))?;
     for finalist in &found.plans {
         let plain = expand(model, &finalist.plan, &identity(layout.tiles), &kernels, checkpoints).unwrap();
         let mapping = map(&plain, layout).unwrap();
@@ -120,7 +121,7 @@ fn layouts_and_checkpoints_that_name_nothing_are_refused_together() {
     let grid = GridChoice { keys: Some(2), ..GridChoice::default() };
     let grids = [("q".to_owned(), grid), ("nobody".to_owned(), grid)].into();
     let layout = Layout { grids, ..Layout::on(64) };
-    let faults = finalists(&reference(), &layout, &kernels(), &COSTS, &[3, 6], 1).unwrap_err();
+    let faults = finalists(&reference(), &layout, &kernels(), &COSTS, &[3, 6], &Threads::new(1)).unwrap_err();
     #[rustfmt::skip]
     assert_eq!(messages(&faults), [
         "checkpoint 3 is no operation with a result of its own; possible: [0, 1, 2, 6]",
@@ -157,7 +158,7 @@ fn a_model_too_large_for_its_tile_is_refused_with_both_sizes() {
     "#,
     );
     let layout = Layout { partials: PartialsChoice::F16, ..Layout::on(1) };
-    let faults = finalists(&model, &layout, &kernels(), &COSTS, &[], 1).unwrap_err();
+    let faults = finalists(&model, &layout, &kernels(), &COSTS, &[], &Threads::new(1)).unwrap_err();
     let [Fault::DoesNotFit { total_bytes, total_capacity, .. }] = faults.as_slice() else { panic!("{faults:?}") };
     // Input, weights and result: 704 rows of 512, 512 of 512, 704 of 512, and 16 bytes that may be read behind x.
     assert_eq!((*total_bytes, *total_capacity), (2 * 512 * (704 + 512 + 704) + 16, 0x9_c000 - 0xc000));
@@ -176,7 +177,7 @@ fn two_splits_that_pad_one_value_differently_are_refused() {
         ]
     "#,
     );
-    let faults = finalists(&model, &Layout::on(4), &kernels(), &COSTS, &[], 1).unwrap_err();
+    let faults = finalists(&model, &Layout::on(4), &kernels(), &COSTS, &[], &Threads::new(1)).unwrap_err();
     let expected =
         "`x` is split into 1 blocks of 72 and, by `b`, into 3 blocks of 24; two splits of one value need blocks that are multiples of 16";
     assert_eq!(messages(&faults), [expected]);
@@ -198,7 +199,7 @@ fn small() -> (Expanded, KernelTable) {
     let grids = [("o".to_owned(), GridChoice { heads: Some(1), queries: Some(2), keys: Some(3), ..GridChoice::default() })];
     let layout = Layout { grids: grids.into(), ..Layout::on(6) };
     let kernels = kernels();
-    let found = finalists(&model, &layout, &kernels, &COSTS, &[0], 1).unwrap();
+    let found = finalists(&model, &layout, &kernels, &COSTS, &[0], &Threads::new(1)).unwrap();
     let program = expand(&model, &found.plans[0].plan, &identity(6), &kernels, &[0]).unwrap();
     assert_eq!(expanded_check::check(&program, &kernels), Ok(()));
     (program, kernels)

@@ -5,6 +5,7 @@ use compiler::images::{KernelObject, Objects};
 use compiler::placement::{self, Demand};
 use compiler::plan_fault;
 use compiler::program::Variant;
+use compiler::spread::Threads;
 use compiler::{code_blocks, finalists};
 use graph::{Db, Engine, Failure, Label, PackageName, Target, data_of, load};
 use pipeline::rule::Program;
@@ -37,7 +38,8 @@ fn confirm_planner(engine: &Engine, program: Target) -> Result<(), String> {
     let library = stage::kernel_library::kernel_library(engine, program).map_err(|failure| text(&failure))?;
     let machine = stage::machine::machine(engine, engine.target(&declared.machine)).map_err(|failure| text(&failure))?;
     let costs = Costs { internal_empty_phase: u64::from(machine.parameters.barrier.internal_empty_phase), call: 0 };
-    let Err(faults) = finalists::finalists(&model, &declared.layout, &library.table(), &costs, &declared.checkpoints, 1) else {
+    let Err(faults) = finalists::finalists(&model, &declared.layout, &library.table(), &costs, &declared.checkpoints, &Threads::new(1))
+    else {
         return Err("the planner finds plans when it is asked again".to_owned());
     };
     match faults.as_slice() {

@@ -10,6 +10,7 @@ use compiler::{
     layout::Layout,
     mapping, model,
     program::{Binding, Expanded, Group},
+    spread::Threads,
 };
 use driver::{Files, Session};
 use half::f16;
@@ -24,7 +25,8 @@ fn best(declaration: &str, tiles: u32, checkpoints: &[u32]) -> Expanded {
     let declaration: model::Declaration = toml::from_str(declaration).expect("a declaration");
     let model = model::check(&declaration).expect("a model");
     let (layout, kernels) = (Layout::on(tiles), kernel_table());
-    let found = finalists(&model, &layout, &kernels, &Costs { internal_empty_phase: 600, call: 1 }, checkpoints, 1).expect("a plan");
+    let found =
+        finalists(&model, &layout, &kernels, &Costs { internal_empty_phase: 600, call: 1 }, checkpoints, &Threads::new(1)).expect("a plan");
     let plan = &found.plans[0].plan;
     let plain = expand(&model, plan, &mapping::identity(layout.tiles), &kernels, checkpoints).expect("an expansion");
     expand(&model, plan, &mapping::map(&plain, &layout).expect("a mapping"), &kernels, checkpoints).expect("an expansion")

@@ -2,7 +2,8 @@
 
 use compiler::finalists::Finalist;
 use compiler::layout::Layout;
-use graph::{Artifact, Cause, Db, Digest, Failure, Made, Target, data_of, load, stage};
+use compiler::spread::Threads;
+use graph::{Artifact, Cause, Db, Digest, Failure, Made, Target, data_of, load, note_help, stage};
 
 use crate::fingerprint::COMPILATION;
 use crate::key::{digest_of, spec};
@@ -31,8 +32,10 @@ pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>,
     ];
     stage(db, &spec("finalists", COMPILATION, label), &inputs, || {
         let model = load(db, &model)?;
-        let found = compiler::finalists::finalists(&model, &layout, &library.table(), &costs, &declared.checkpoints, db.threads())
-            .map_err(|faults| Failure::all(Cause::Build, faults.iter().map(ToString::to_string).collect()))?;
+        let threads = Threads::new(db.threads());
+        let found = compiler::finalists::finalists(&model, &layout, &library.table(), &costs, &declared.checkpoints, &threads);
+        note_help(threads.helped());
+        let found = found.map_err(|faults| Failure::all(Cause::Build, faults.iter().map(ToString::to_string).collect()))?;
         let facts: Vec<Digest> = found.plans.iter().map(|finalist| digest_of(&finalist.plan)).collect();
         let list =
             |value: fn(&Finalist) -> u64| found.plans.iter().map(|finalist| value(finalist).to_string()).collect::<Vec<_>>().join(",");
