@@ -135,6 +135,11 @@ impl<'a> Session<'a> {
         })
     }
 
+    /// Lets the simulator take every turn of a worker by its reference interpreter from now on: slower, same results.
+    pub fn use_reference_interpreter(&mut self) {
+        self.chip.use_reference_interpreter();
+    }
+
     /// The chip, to look at.
     #[must_use]
     pub fn chip(&self) -> &Chip {

@@ -50,7 +50,7 @@ impl FloatState {
     /// Rounds to binary16: overflow saturates, or gives NaN under NANOO.
     #[inline]
     pub(crate) fn round16(&mut self, value: f64) -> u16 {
-        if self.control & (ROUNDING_FIELD | STOCHASTIC) != 0 {
+        if !self.rounds16_plainly() {
             return self.round16_slowly(value);
         }
         let magnitude = if value.is_nan() { u32::from(F16_NAN_BITS) } else { f16_magnitude_nearest(value) };
@@ -120,6 +120,18 @@ impl FloatState {
         if result_nan && !input_nan {
             self.status |= INVALID;
         }
+    }
+
+    /// Whether binary16 results are rounded to nearest even.
+    #[inline]
+    pub(crate) fn rounds16_plainly(&self) -> bool {
+        self.control & (ROUNDING_FIELD | STOCHASTIC) == 0
+    }
+
+    /// Whether everything is rounded to nearest even and nothing is raised as an exception.
+    #[inline(always)]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.control & (ROUNDING_FIELD | STOCHASTIC | 7) == 0
     }
 
     /// Whether f32 arithmetic rounds to nearest even, as the host does.

@@ -11,7 +11,7 @@ use crate::barrier::Latency;
 use crate::fabric;
 use crate::fault::Fault;
 use crate::host_port::HostPort;
-use crate::image::{LoadFault, PageCache, Segment};
+use crate::image::{self, LoadFault, Segment};
 use crate::memory::ReadFault;
 use crate::tile::{Environment, State, Tile};
 
@@ -82,8 +82,8 @@ pub struct Counters {
     pub supervisor_instructions: u64,
     /// Worker bundles and solo instructions executed.
     pub worker_turns: u64,
-    /// Bytes of memory pages that tiles hold alone.
-    pub own_memory_bytes: u64,
+    /// Bytes of memory pages in which somebody wrote.
+    pub touched_memory_bytes: u64,
 }
 
 /// A simulated chip.
@@ -92,7 +92,6 @@ pub struct Chip {
     environment: Environment,
     latency: Latency,
     host: HostPort,
-    pages: PageCache,
     pool: Option<rayon::ThreadPool>,
 }
 
@@ -113,9 +112,13 @@ impl Chip {
             latency: Latency::of(&parameters),
             environment,
             host: HostPort::new(),
-            pages: PageCache::new(options.seed),
             pool: rayon::ThreadPoolBuilder::new().num_threads(options.threads).build().ok(),
         }
+    }
+
+    /// Takes every turn of a worker by the reference interpreter from now on: slower, same results.
+    pub fn use_reference_interpreter(&mut self) {
+        self.environment.reference = true;
     }
 
     /// Places the segments of a tile.
@@ -123,7 +126,7 @@ impl Chip {
     /// # Errors
     /// [`LoadFault`] for a segment that is not inside memory or overlaps another.
     pub fn load(&mut self, tile: PhysTile, segments: &[Segment]) -> Result<(), LoadFault> {
-        self.pages.load(&mut self.tiles[tile.index()].memory, segments)
+        image::load(&mut self.tiles[tile.index()].memory, segments)
     }
 
     /// Starts all supervisors at 0x4c010.
@@ -345,7 +348,7 @@ impl Chip {
             f16_overflows: sum.f16_overflows + tile.overflows(),
             supervisor_instructions: sum.supervisor_instructions + tile.instructions,
             worker_turns: sum.worker_turns + tile.turns,
-            own_memory_bytes: sum.own_memory_bytes + 4096 * tile.memory.own_pages() as u64,
+            touched_memory_bytes: sum.touched_memory_bytes + 4096 * tile.memory.touched_pages() as u64,
         })
     }
 }

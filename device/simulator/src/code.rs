@@ -1,4 +1,4 @@
-//! Predecoded instructions: blocks of 64 words, made when first executed, dropped when stored over.
+//! Predecoded instructions: blocks of 64 words, made when first executed, forgotten when stored over.
 //!
 //! A block is a pure function of its words, so tiles with equal code share it.
 
@@ -66,6 +66,12 @@ pub(crate) struct Operation {
 #[derive(Debug)]
 pub(crate) struct Block {
     operations: [Operation; BLOCK_WORDS],
+}
+
+/// The predecoded blocks of a tile, by number from the start of region 0, grown on demand.
+#[derive(Debug, Default)]
+pub(crate) struct CodeTable {
+    blocks: Vec<Option<Arc<Block>>>,
 }
 
 /// Blocks by their words and a bit for each word that is no poison.
@@ -393,36 +399,72 @@ fn destinations_meet(main: &Operation, aux: &Operation) -> bool {
     mask(main) & mask(aux) != 0
 }
 
-/// The operation at `pc`, and its partner if it is a bundle.
-#[inline]
-pub(crate) fn fetch(memory: &mut TileMemory, decoder: &Decoder, pc: u32) -> Step<(Operation, Option<Operation>)> {
-    if memory.block(pc).is_none() {
-        prepare(memory, decoder, pc)?;
-    }
-    if !pc.is_multiple_of(4) {
-        return fail(Cause::BadProgramCounter { address: pc });
-    }
-    let index = (pc / 4) as usize % BLOCK_WORDS;
-    let Some(block) = memory.block(pc) else {
-        return fail(Cause::BadProgramCounter { address: pc });
-    };
-    let operation = block.operations[index];
-    if operation.kind == Kind::Poison {
-        return fail(Cause::PoisonExecuted { address: pc });
-    }
-    if operation.follower {
-        return fail(Cause::IllegalBundle { word: operation.immediate, rule: "entered at its second word" });
-    }
-    let partner = if operation.bundle { Some(block.operations[(index + 1) % BLOCK_WORDS]) } else { None };
-    Ok((operation, partner))
-}
+/// An operation, and its partner if it is a bundle.
+pub(crate) type Fetched<'a> = (&'a Operation, Option<&'a Operation>);
 
-#[cold]
-fn prepare(memory: &mut TileMemory, decoder: &Decoder, pc: u32) -> Step {
-    if !(BASE..REGION_1).contains(&pc) {
-        return fail(Cause::BadProgramCounter { address: pc });
+impl CodeTable {
+    /// The operation at `pc`, and its partner if it is a bundle.
+    #[inline]
+    pub(crate) fn fetch(&mut self, memory: &mut TileMemory, decoder: &Decoder, pc: u32) -> Step<Fetched<'_>> {
+        self.prepare(memory, decoder, pc)?;
+        self.prepared(pc)
     }
-    let (words, written) = memory.block_words(pc);
-    memory.keep_block(pc, decoder.block(words, written));
-    Ok(())
+
+    /// Makes the block that holds `pc`, unless it is there and its words are as they were.
+    #[inline]
+    pub(crate) fn prepare(&mut self, memory: &mut TileMemory, decoder: &Decoder, pc: u32) -> Step {
+        if memory.has_stale() {
+            self.forget(memory);
+        }
+        if self.block(pc).is_none() {
+            self.decode(memory, decoder, pc)?;
+        }
+        Ok(())
+    }
+
+    /// The operation at `pc` in a block that [`CodeTable::prepare`] made.
+    #[inline]
+    pub(crate) fn prepared(&self, pc: u32) -> Step<Fetched<'_>> {
+        let Some(block) = self.block(pc).filter(|_| pc.is_multiple_of(4)) else {
+            return fail(Cause::BadProgramCounter { address: pc });
+        };
+        let index = (pc / 4) as usize % BLOCK_WORDS;
+        let operation = &block.operations[index];
+        if matches!(operation.kind, Kind::Poison) {
+            return fail(Cause::PoisonExecuted { address: pc });
+        }
+        if operation.follower {
+            return fail(Cause::IllegalBundle { word: operation.immediate, rule: "entered at its second word" });
+        }
+        Ok((operation, if operation.bundle { Some(&block.operations[(index + 1) % BLOCK_WORDS]) } else { None }))
+    }
+
+    #[inline]
+    fn block(&self, pc: u32) -> Option<&Block> {
+        self.blocks.get((pc.wrapping_sub(BASE) / BLOCK_BYTES) as usize)?.as_deref()
+    }
+
+    #[cold]
+    fn forget(&mut self, memory: &mut TileMemory) {
+        for number in memory.take_stale() {
+            if let Some(block) = self.blocks.get_mut(number as usize) {
+                *block = None;
+            }
+        }
+    }
+
+    #[cold]
+    fn decode(&mut self, memory: &mut TileMemory, decoder: &Decoder, pc: u32) -> Step {
+        if !(BASE..REGION_1).contains(&pc) {
+            return fail(Cause::BadProgramCounter { address: pc });
+        }
+        let (words, written) = memory.block_words(pc);
+        let number = ((pc - BASE) / BLOCK_BYTES) as usize;
+        if self.blocks.len() <= number {
+            self.blocks.resize(number + 1, None);
+        }
+        self.blocks[number] = Some(decoder.block(words, written));
+        memory.note_decoded(pc);
+        Ok(())
+    }
 }

@@ -33,6 +33,21 @@ impl MainRegisters {
         self.values[register as usize & 15]
     }
 
+    /// All registers.
+    pub(crate) fn values(&self) -> &[u32; 16] {
+        &self.values
+    }
+
+    /// A bit for each register that somebody wrote.
+    pub(crate) fn written(&self) -> u16 {
+        self.written
+    }
+
+    /// Takes over all registers.
+    pub(crate) fn replace(&mut self, values: [u32; 16], written: u16) {
+        (self.values, self.written) = (values, written);
+    }
+
     /// Whether somebody wrote a register.
     #[inline]
     pub(crate) fn is_written(&self, register: u8) -> bool {
@@ -78,6 +93,14 @@ pub(crate) struct Repeat {
     pub(crate) end: u32,
     /// Passes left, the running one included.
     pub(crate) count: u32,
+}
+
+impl Repeat {
+    /// Whether a repeat runs.
+    #[inline]
+    pub(crate) fn is_running(&self) -> bool {
+        self.count > 0
+    }
 }
 
 /// A worker. Registers, accumulators and the random source survive exit and launch (parameters.toml `[state]`).
@@ -151,6 +174,32 @@ impl Worker {
         self.float.status = 0;
     }
 
+    /// Clock of worker 0's slot in the round of this worker's next turn.
+    #[inline]
+    pub(crate) fn round(&self) -> u64 {
+        self.next.saturating_sub(u64::from(self.number))
+    }
+
+    /// Whether this worker's next turn is in the same round, at the same instruction and of the same repeat as another's.
+    #[inline]
+    pub(crate) fn stands_with(&self, other: &Worker) -> bool {
+        let repeats = (self.repeat.is_running(), other.repeat.is_running());
+        let same_repeat = repeats == (false, false)
+            || repeats == (true, true) && self.repeat.first == other.repeat.first && self.repeat.end == other.repeat.end;
+        self.pc == other.pc && self.round() == other.round() && same_repeat
+    }
+
+    /// Goes on to `next` behind an instruction that was no branch; at the end of a repeat body that may be its start.
+    pub(crate) fn go_on(&mut self, next: u32) {
+        self.pc = next;
+        if self.repeat.is_running() && next == self.repeat.end {
+            self.repeat.count -= 1;
+            if self.repeat.is_running() {
+                self.pc = self.repeat.first;
+            }
+        }
+    }
+
     /// Makes poison of what does not outlive an exit.
     pub(crate) fn forget(&mut self, survival: Survival) {
         if !survival.registers {
@@ -161,6 +210,13 @@ impl Worker {
         if !survival.accumulators {
             self.accumulators.forget();
         }
+    }
+
+    /// All state, bit by bit.
+    pub(crate) fn in_words(&self) -> String {
+        let place = (self.number, self.active, self.pc, self.next, self.repeat);
+        let registers = (&self.main, self.aux, self.aux_written, self.scale, self.scale_written, self.byte_format, self.byte_scale);
+        format!("worker {place:x?} {registers:x?} {:x?} {:x?} {:x?}", self.float, self.accumulators.contents(), self.sorter)
     }
 
     /// Writes an aux register; the fixed ones ignore it.

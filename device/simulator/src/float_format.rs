@@ -51,18 +51,35 @@ pub(crate) const F32_NAN_BITS: u32 = 0x7fc0_0000;
 const IMPLICIT_MAGIC: u32 = 113 << 23;
 
 /// The value of a binary16, exact.
-#[inline]
+#[inline(always)]
 pub(crate) fn f16_to_f32(bits: u16) -> f32 {
-    let magnitude = u32::from(bits & 0x7fff) << 13;
-    let sign = u32::from(bits & 0x8000) << 16;
-    let rebased = if magnitude >= 0x7c00 << 13 {
-        magnitude + (224 << 23)
-    } else if magnitude < 0x400 << 13 {
-        (f32::from_bits(magnitude | IMPLICIT_MAGIC) - f32::from_bits(IMPLICIT_MAGIC)).to_bits()
-    } else {
-        magnitude + (112 << 23)
-    };
-    f32::from_bits(sign | rebased)
+    f16_lane_to_f32(bits.into())
+}
+
+/// The value of the binary16 in the lower half of a word, exact, without branches: compilers turn loops over it into vector code.
+#[inline(always)]
+pub(crate) fn f16_lane_to_f32(word: u32) -> f32 {
+    let magnitude = (word & 0x7fff) << 13;
+    let sign = (word & 0x8000) << 16;
+    let special = if magnitude >= 0x7c00 << 13 { 112 << 23 } else { 0 };
+    let normal = magnitude + (112 << 23) + special;
+    let subnormal = (f32::from_bits(magnitude | IMPLICIT_MAGIC) - f32::from_bits(IMPLICIT_MAGIC)).to_bits();
+    f32::from_bits(sign | if magnitude < 0x400 << 13 { subnormal } else { normal })
+}
+
+/// The binary16 magnitude of a value rounded to nearest even, with the sign in bit 31, without branches; at least 0x7c00 for
+/// values beyond binary16 and for NaN.
+#[inline(always)]
+pub(crate) fn f32_lane_to_f16(value: f32) -> u32 {
+    const SUBNORMAL_MAGIC: u32 = 126 << 23;
+    const REBIAS: u32 = (112u32 << 23).wrapping_neg();
+    let magnitude = value.to_bits() & 0x7fff_ffff;
+    let odd = magnitude >> 13 & 1;
+    let normal = magnitude.wrapping_add(REBIAS).wrapping_add(0xfff + odd) >> 13;
+    let subnormal = (f32::from_bits(magnitude) + f32::from_bits(SUBNORMAL_MAGIC)).to_bits().wrapping_sub(SUBNORMAL_MAGIC);
+    // A mask, since a choice may become a branch.
+    let is_subnormal = u32::from(magnitude < IMPLICIT_MAGIC).wrapping_neg();
+    normal & !is_subnormal | subnormal & is_subnormal | value.to_bits() & 0x8000_0000
 }
 
 /// The value of a binary16 as f64, exact.
@@ -203,6 +220,19 @@ mod tests {
             let value = f64::from_bits((1023 - 30 + exponent) << 52 | (state & ((1 << 52) - 1))) as f32;
             let expected = f16::from_f32(value).to_bits();
             assert_eq!(f16_magnitude_nearest(value.into()).min(0x7c00) as u16, expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn rounding_a_lane_agrees_with_rounding_one_value() {
+        for high in 0..=u16::MAX {
+            for low in [0u32, 1, 0xfff, 0x1000, 0x1001, 0x2000, 0x3000, 0xffff] {
+                let value = f32::from_bits(u32::from(high) << 16 | low);
+                let found = f32_lane_to_f16(value);
+                let expected = if value.is_nan() { 0x7c00 } else { f16_magnitude_nearest(value.into()).min(0x7c00) };
+                assert_eq!((found & 0x7fff_ffff).min(0x7c00), expected, "{value:e}");
+                assert_eq!(found >> 31 == 1, value.is_sign_negative(), "{value:e}");
+            }
         }
     }
 

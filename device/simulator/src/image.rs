@@ -1,10 +1,9 @@
-//! Segments of a tile image, and the pages made of them. Pages with the same parts are made once for all tiles.
+//! Segments of a tile image, and their way into memory.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::memory::{BASE, END, PAGE_BYTES, PAGES, Page, TileMemory};
+use crate::memory::{BASE, END, TileMemory};
 
 /// A loadable stretch of tile memory.
 #[derive(Clone, Debug)]
@@ -61,81 +60,15 @@ impl fmt::Display for LoadFault {
     }
 }
 
-/// A run of bytes inside one page. Data is named by its allocation, which the cache keeps alive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Part {
-    /// Allocation of the data, 0 for zeros.
-    data: usize,
-    /// First byte of it.
-    from: usize,
-    /// First byte in the page.
-    at: usize,
-    bytes: usize,
-}
-
-/// Pages already made, by their parts.
-#[derive(Debug, Default)]
-pub(crate) struct PageCache {
-    seed: u64,
-    pages: HashMap<(usize, Vec<Part>), Arc<Page>>,
-    data: HashMap<usize, Arc<[u8]>>,
-}
-
-impl PageCache {
-    /// An empty cache; the seed chooses the poison between segments.
-    pub(crate) fn new(seed: u64) -> PageCache {
-        PageCache { seed, ..PageCache::default() }
+/// Places segments in a tile's memory.
+pub(crate) fn load(memory: &mut TileMemory, segments: &[Segment]) -> Result<(), LoadFault> {
+    check(segments)?;
+    for segment in segments {
+        let (address, data) = (segment.address, segment.data.len() as u32);
+        let placed = memory.write_zeros(address + data, segment.memory_bytes - data).and(memory.write_bytes(address, &segment.data));
+        assert_eq!(placed, Ok(()), "the segment at {address:#x} was checked");
     }
-
-    /// Places segments in a tile's memory.
-    pub(crate) fn load(&mut self, memory: &mut TileMemory, segments: &[Segment]) -> Result<(), LoadFault> {
-        check(segments)?;
-        let mut parts: Vec<Vec<Part>> = vec![Vec::new(); PAGES];
-        for segment in segments {
-            self.split(segment, &mut parts);
-        }
-        for (number, parts) in parts.into_iter().enumerate().filter(|(_, parts)| !parts.is_empty()) {
-            memory.place(number, self.page(number, parts));
-        }
-        Ok(())
-    }
-
-    fn split(&mut self, segment: &Segment, parts: &mut [Vec<Part>]) {
-        let identity = segment.data.as_ptr() as usize;
-        if !segment.data.is_empty() {
-            self.data.entry(identity).or_insert_with(|| segment.data.clone());
-        }
-        let data_end = segment.data.len();
-        let mut from = 0;
-        while from < segment.memory_bytes as usize {
-            let offset = (segment.address - BASE) as usize + from;
-            let at = offset % PAGE_BYTES as usize;
-            let limit = if from < data_end { data_end } else { segment.memory_bytes as usize };
-            let bytes = (limit - from).min(PAGE_BYTES as usize - at);
-            let (data, start) = if from < data_end { (identity, from) } else { (0, 0) };
-            parts[offset / PAGE_BYTES as usize].push(Part { data, from: start, at, bytes });
-            from += bytes;
-        }
-    }
-
-    /// Poison inside image pages is the same on all tiles: pages are shared. It still depends on the page.
-    fn page(&mut self, number: usize, parts: Vec<Part>) -> Arc<Page> {
-        let whole = parts.iter().map(|part| part.bytes).sum::<usize>() == PAGE_BYTES as usize;
-        let key = (if whole { 0 } else { number }, parts);
-        if let Some(page) = self.pages.get(&key) {
-            return page.clone();
-        }
-        let mut page = Page::poison(self.seed, number);
-        for part in &key.1 {
-            match self.data.get(&part.data) {
-                Some(data) => page.fill(part.at, &data[part.from..part.from + part.bytes]),
-                None => page.fill_zero(part.at, part.bytes),
-            }
-        }
-        let page = Arc::new(page);
-        self.pages.insert(key, page.clone());
-        page
-    }
+    Ok(())
 }
 
 fn check(segments: &[Segment]) -> Result<(), LoadFault> {
@@ -171,7 +104,7 @@ mod tests {
     #[test]
     fn data_is_followed_by_zeros_and_then_by_poison() {
         let mut memory = TileMemory::new(5);
-        PageCache::default().load(&mut memory, &[segment(0x4fff8, &[1; 12], 20)]).unwrap();
+        load(&mut memory, &[segment(0x4fff8, &[1; 12], 20)]).unwrap();
         let (bytes, hole) = memory.bytes(0x4fff8, 24).unwrap();
         assert_eq!(&bytes[..20], &[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(hole, Some(0x4fff8 + 20));
@@ -181,15 +114,12 @@ mod tests {
     fn overlapping_segments_are_refused_with_both_addresses() {
         let mut memory = TileMemory::new(5);
         let segments = [segment(0x50008, &[0; 8], 8), segment(0x50000, &[0; 9], 9)];
-        assert_eq!(PageCache::default().load(&mut memory, &segments), Err(LoadFault::Overlap { first: 0x50000, second: 0x50008 }));
+        assert_eq!(load(&mut memory, &segments), Err(LoadFault::Overlap { first: 0x50000, second: 0x50008 }));
     }
 
     #[test]
     fn a_segment_outside_memory_is_refused() {
         let mut memory = TileMemory::new(5);
-        assert_eq!(
-            PageCache::default().load(&mut memory, &[segment(0xe7ffc, &[], 8)]),
-            Err(LoadFault::Outside { address: 0xe7ffc, bytes: 8 })
-        );
+        assert_eq!(load(&mut memory, &[segment(0xe7ffc, &[], 8)]), Err(LoadFault::Outside { address: 0xe7ffc, bytes: 8 }));
     }
 }

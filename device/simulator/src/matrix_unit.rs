@@ -4,14 +4,20 @@
 //! Sums are formed in f64 as `((p0 + p1) + (p2 + p3)) + accumulator` and rounded once to f32 (parameters.toml `amp_sum`).
 
 use crate::coefficients::Coefficients;
+use crate::float_format::F32_NAN_BITS;
 
 /// The 32 accumulators, with a written bit for each.
+///
+/// The staging chain of a set is a ring: a couple that leaves makes room for the one that enters, and nothing moves.
 #[derive(Clone, Debug)]
 pub(crate) struct Accumulators {
     active: [f32; 16],
-    staging: [f32; 16],
+    /// Couples of two f32, the first in the low half: one load and one store each.
+    staging: [u64; 8],
     active_written: u16,
     staging_written: u16,
+    /// Which couple of each set's four in `staging` is that of units 0 and 1.
+    head: u8,
 }
 
 /// What a matrix step moves out of or into one set: two f32 values and whether they were written.
@@ -23,6 +29,25 @@ pub(crate) struct Couple {
     pub(crate) written: bool,
 }
 
+/// A sum rounded to f32, every NaN the same: hosts, and ways of one host, differ in which operand's payload they keep.
+#[inline(always)]
+fn quiet(sum: f64) -> f32 {
+    let rounded = sum as f32;
+    if rounded.is_nan() { f32::from_bits(F32_NAN_BITS) } else { rounded }
+}
+
+/// Two values as one word, the first in its low half.
+#[inline(always)]
+pub(crate) fn couple_bits([low, high]: [f32; 2]) -> u64 {
+    u64::from(low.to_bits()) | u64::from(high.to_bits()) << 32
+}
+
+/// The two values of a word.
+#[inline(always)]
+pub(crate) fn couple_values(bits: u64) -> [f32; 2] {
+    [f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32)]
+}
+
 /// Length of the chain: 8 units for E4, 4 for E2, 2 for E1.
 pub(crate) type Units = usize;
 
@@ -32,15 +57,52 @@ impl Accumulators {
         let value = |i: usize| f32::from_bits((crate::memory::scramble(salt ^ i as u64) as u32) & 0xbfff_ffff);
         Accumulators {
             active: std::array::from_fn(value),
-            staging: std::array::from_fn(|i| value(16 + i)),
+            staging: std::array::from_fn(|i| couple_bits([value(16 + 2 * i), value(17 + 2 * i)])),
             active_written: 0,
             staging_written: 0,
+            head: 0,
         }
+    }
+
+    /// Brings unit 0 of each set back to its place.
+    fn straighten(&mut self) {
+        if self.head == 0 {
+            return;
+        }
+        let head = usize::from(std::mem::take(&mut self.head));
+        self.staging[..4].rotate_left(head);
+        self.staging[4..].rotate_left(head);
+        let [low, high] = self.staging_written.to_le_bytes().map(|mask| mask.rotate_right(2 * head as u32));
+        self.staging_written = u16::from_le_bytes([low, high]);
+    }
+
+    /// Exchanges active and staging accumulators of the first `sets` sets.
+    #[inline(always)]
+    fn swap(&mut self, sets: usize) {
+        self.straighten();
+        for (pair, couple) in self.active.as_chunks_mut::<2>().0.iter_mut().zip(&mut self.staging).take(4 * sets) {
+            let leaving = couple_bits(*pair);
+            *pair = couple_values(*couple);
+            *couple = leaving;
+        }
+        let mask = if sets == 2 { u16::MAX } else { 0xff };
+        let (active, staging) = (self.active_written, self.staging_written);
+        self.active_written = active & !mask | staging & mask;
+        self.staging_written = staging & !mask | active & mask;
+    }
+
+    /// Values and written bits in the order of units: active, then staging.
+    pub(crate) fn contents(&self) -> ([u32; 32], u32) {
+        let mut straight = self.clone();
+        straight.swap(0);
+        let staging = |i: usize| couple_values(straight.staging[i / 2])[i % 2];
+        let values = std::array::from_fn(|i| if i < 16 { straight.active[i] } else { staging(i - 16) }.to_bits());
+        (values, u32::from(straight.active_written) | u32::from(straight.staging_written) << 16)
     }
 
     /// Zeroes everything (`$FP_CLR.ZAACC`).
     pub(crate) fn clear(&mut self) {
-        *self = Accumulators { active: [0.0; 16], staging: [0.0; 16], active_written: u16::MAX, staging_written: u16::MAX };
+        *self = Accumulators { active: [0.0; 16], staging: [0; 8], active_written: u16::MAX, staging_written: u16::MAX, head: 0 };
     }
 
     /// Forgets what was written: the transpose uses the same accumulators in a way that is not public.
@@ -49,40 +111,66 @@ impl Accumulators {
         self.staging_written = 0;
     }
 
-    /// One f16 step of both sets, the full chain: the fast path of products.
-    #[inline]
-    pub(crate) fn step_both(&mut self, weights: &[[f64; 16]; 4], x: [f64; 4], partials: [Couple; 2], swap: bool) -> [Couple; 2] {
+    /// The first half of an f16 step of both sets with the full chain: a couple of each set enters and one leaves. Returns what
+    /// leaves and a bit for each couple of it that was written; `entering_written` is such a set of bits.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, entering: [u64; 2], entering_written: u32, swap: bool) -> ([u64; 2], u32) {
         if swap {
-            std::mem::swap(&mut self.active, &mut self.staging);
-            std::mem::swap(&mut self.active_written, &mut self.staging_written);
+            self.swap(2);
         }
-        let staging = &mut self.staging;
-        let written = self.staging_written;
-        let results = [
-            Couple { values: [staging[0], staging[1]], written: written & 3 == 3 },
-            Couple { values: [staging[8], staging[9]], written: written & 0x300 == 0x300 },
-        ];
-        staging.copy_within(2..8, 0);
-        staging[6..8].copy_from_slice(&partials[0].values);
-        staging.copy_within(10..16, 8);
-        staging[14..16].copy_from_slice(&partials[1].values);
-        self.staging_written =
-            (written >> 2) & 0x3f3f | (u16::from(partials[0].written) * 0x00c0) | (u16::from(partials[1].written) * 0xc000);
-        for (unit, sum) in self.active.iter_mut().enumerate() {
-            let first = x[0] * weights[0][unit] + x[1] * weights[1][unit];
-            let second = x[2] * weights[2][unit] + x[3] * weights[3][unit];
-            *sum = ((first + second) + f64::from(*sum)) as f32;
+        let low = usize::from(self.head & 3);
+        let leaving = [self.staging[low], self.staging[low + 4]];
+        [self.staging[low], self.staging[low + 4]] = entering;
+        let written = self.staging_written >> (2 * low);
+        let leaving_written = u32::from(written & 3 == 3) | u32::from(written & 0x300 == 0x300) << 1;
+        let bits = ((entering_written & 1) * 3) | ((entering_written >> 1) * 0x300);
+        self.staging_written = self.staging_written & !(0x303 << (2 * low)) | (bits as u16) << (2 * low);
+        self.head = (self.head + 1) & 3;
+        (leaving, leaving_written)
+    }
+
+    /// The second half: the products of four inputs with the coefficients of the first units are added. `FUSED` adds two products by a fused
+    /// multiply-add, where the host has it: a product of two f16 is exact in f64, so the sum is rounded once either way.
+    #[inline(always)]
+    pub(crate) fn add_products<const FUSED: bool, const UNITS: usize>(&mut self, weights: &[[f64; 16]; 4], x: [f64; 4]) {
+        let two = |i: usize, unit: usize| {
+            let other = x[i + 1] * weights[i + 1][unit];
+            if FUSED { x[i].mul_add(weights[i][unit], other) } else { x[i] * weights[i][unit] + other }
+        };
+        for (unit, sum) in self.active.iter_mut().enumerate().take(UNITS) {
+            let (first, second) = (two(0, unit), two(2, unit));
+            *sum = quiet((first + second) + f64::from(*sum));
         }
-        results
+    }
+
+    /// One f16 step of both sets with the full chain.
+    pub(crate) fn step_both(&mut self, weights: &[[f64; 16]; 4], x: [f64; 4], partials: [Couple; 2], swap: bool) -> [Couple; 2] {
+        let entering = partials.map(|partial| couple_bits(partial.values));
+        let (leaving, written) = self.pass(entering, u32::from(partials[0].written) | u32::from(partials[1].written) << 1, swap);
+        self.add_products::<false, 16>(weights, x);
+        [0, 1].map(|set| Couple { values: couple_values(leaving[set]), written: written >> set & 1 == 1 })
+    }
+
+    /// As [`Accumulators::pass`] for set 0 alone.
+    #[inline(always)]
+    pub(crate) fn pass_single(&mut self, entering: u64, is_written: bool, swap: bool) -> (u64, bool) {
+        if swap {
+            self.swap(1);
+        }
+        let result = self.shift(0, 8, Couple { values: couple_values(entering), written: is_written });
+        (couple_bits(result.values), result.written)
     }
 
     /// Moves a couple through the staging chain of a set.
+    #[inline(always)]
     fn shift(&mut self, set: usize, units: Units, partial: Couple) -> Couple {
+        self.straighten();
         let first = 8 * set;
         let mask = 3 << first;
-        let result = Couple { values: [self.staging[first], self.staging[first + 1]], written: self.staging_written & mask == mask };
-        self.staging.copy_within(first + 2..first + units, first);
-        self.staging[first + units - 2..first + units].copy_from_slice(&partial.values);
+        let chain = 4 * set..4 * set + units / 2;
+        let result = Couple { values: couple_values(self.staging[chain.start]), written: self.staging_written & mask == mask };
+        self.staging[chain.clone()].rotate_left(1);
+        self.staging[chain.end - 1] = couple_bits(partial.values);
         let chain = ((1u16 << units) - 1) << first;
         let moved = (self.staging_written & chain) >> 2 & chain;
         let entered = u16::from(partial.written) * (3 << (first + units - 2));
@@ -90,19 +178,9 @@ impl Accumulators {
         result
     }
 
-    /// Swaps active and staging accumulators of the first `sets` sets.
-    fn swap(&mut self, sets: usize) {
-        let count = 8 * sets;
-        let mask = ((1u32 << count) - 1) as u16;
-        self.active[..count].swap_with_slice(&mut self.staging[..count]);
-        let (active, staging) = (self.active_written, self.staging_written);
-        self.active_written = active & !mask | staging & mask;
-        self.staging_written = staging & !mask | active & mask;
-    }
-
     /// Adds a product sum to a unit.
     fn add(&mut self, unit: usize, sum: f64) {
-        self.active[unit] = (sum + f64::from(self.active[unit])) as f32;
+        self.active[unit] = quiet(sum + f64::from(self.active[unit]));
     }
 
     /// One step of `partials.len()` sets with any chain length; `dot` gives the product sum of a unit.
@@ -153,7 +231,7 @@ impl Accumulators {
         let result = Couple { values: [sums[0], sums[1]], written: self.active_written & mask == mask };
         for unit in 0..8 {
             let carried = if unit < 6 { sums[unit + 2] } else { partial.values[unit - 6] };
-            sums[unit] = (dot(first + unit) + f64::from(carried)) as f32;
+            sums[unit] = quiet(dot(first + unit) + f64::from(carried));
         }
         let chain = 0xff << first;
         let moved = (self.active_written & chain) >> 2 & (0x3f << first);
@@ -178,7 +256,7 @@ impl Accumulators {
         let mask = (1 << N) - 1;
         let old = std::array::from_fn(|i| self.active[i]);
         let written = self.active_written & mask == mask;
-        self.active[..N].copy_from_slice(&values);
+        self.active[..N].copy_from_slice(&values.map(|value| quiet(value.into())));
         self.active_written |= mask;
         (old, written)
     }
@@ -321,9 +399,8 @@ mod tests {
             let parts = [couple([call as f32, 1.0]), Couple { values: [2.0, 3.0], written: call > 9 }];
             let one = fast.step_both(coefficients.half(phase), x, parts, phase == 0);
             let other = general.step(8, phase == 0, &parts, |unit| dot4(&coefficients, phase, x, unit));
-            if call >= 12 {
-                assert_eq!(one, other, "call {call}");
-            }
+            assert_eq!(one, other, "call {call}");
+            assert_eq!(fast.contents(), general.contents(), "call {call}");
         }
     }
 

@@ -1,48 +1,41 @@
-//! Memory of one tile: 4 KiB pages, copied from shared image pages when first written, with one "written" bit per word.
+//! Memory of one tile: its 64-bit words, and one "written" bit per 32-bit word.
 //!
 //! There are no sub-word stores in the ISA, so a bit for each 32-bit word is exact. A word nobody wrote reads as poison: a
-//! value that depends on the seed, the tile and the address alone.
+//! value that depends on the seed, the tile and the address alone. Memory is flat, in pages of the system that cost nothing until
+//! somebody writes there.
 
 use std::fmt;
-use std::sync::Arc;
+
+use memmap2::MmapMut;
 
 pub(crate) use ipu21::memory::{BASE, END, REGION1 as REGION_1};
 
-use crate::code::{BLOCK_BYTES, Block};
+use crate::code::BLOCK_BYTES;
 use crate::fault::{Access, Cause, Step, fail};
 
-/// Bytes of a page.
-pub(crate) const PAGE_BYTES: u32 = 4096;
-/// Pages of a tile.
-pub(crate) const PAGES: usize = ((END - BASE) / PAGE_BYTES) as usize;
-
-const PAGE_DOUBLES: usize = PAGE_BYTES as usize / 8;
-const PAGE_MASKS: usize = PAGE_BYTES as usize / 4 / 64;
-
-/// One page: little-endian 64-bit words, and a bit for each 32-bit word that was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Page {
-    doubles: [u64; PAGE_DOUBLES],
-    written: [u64; PAGE_MASKS],
-}
-
-/// What stands where a page should be.
-#[derive(Clone, Debug)]
-enum Slot {
-    /// Nobody wrote here.
-    Poison,
-    /// An image page, shared by tiles.
-    Shared(Arc<Page>),
-    /// This tile's own copy.
-    Own(Box<Page>),
-}
+/// Bytes of a page, the unit of memory accounting.
+const PAGE_BYTES: u32 = 4096;
+const DOUBLES: usize = ((END - BASE) / 8) as usize;
+/// 64-bit words whose written bits share a word of the mask.
+const MASKED: usize = 32;
+/// Words of the mask that cover a page.
+const PAGE_MASKS: usize = PAGE_BYTES as usize / 8 / MASKED;
+/// Words with a bit for each block of code.
+const CODE_MASKS: usize = ((REGION_1 - BASE) / BLOCK_BYTES) as usize / 64;
 
 /// Memory of one tile.
 #[derive(Debug)]
 pub(crate) struct TileMemory {
-    slots: Vec<Slot>,
-    /// Predecoded instruction blocks of region 0 by number, grown on demand; a store drops its block.
-    code: Vec<Option<Arc<Block>>>,
+    /// Little-endian 64-bit words; a half that nobody wrote holds anything.
+    doubles: Doubles,
+    /// Two bits for each of `doubles`, 32 of them in a word.
+    written: Box<[u64; DOUBLES / MASKED]>,
+    /// A bit for each block of region 0 that somebody predecoded.
+    decoded: [u64; CODE_MASKS],
+    /// Byte addresses from the first to behind the last block that was ever predecoded.
+    decoded_span: (u32, u32),
+    /// Predecoded blocks that were stored over since.
+    stale: Vec<u32>,
     salt: u64,
 }
 
@@ -74,44 +67,6 @@ impl fmt::Display for ReadFault {
     }
 }
 
-impl Page {
-    /// A page of poison, nothing written.
-    pub(crate) fn poison(salt: u64, number: usize) -> Page {
-        let first = number as u64 * PAGE_DOUBLES as u64;
-        let mut doubles = [0; PAGE_DOUBLES];
-        for (i, double) in doubles.iter_mut().enumerate() {
-            *double = scramble(salt ^ (first + i as u64));
-        }
-        Page { doubles, written: [0; PAGE_MASKS] }
-    }
-
-    /// Writes bytes at an offset inside the page; every word touched counts as written, its other bytes stay.
-    pub(crate) fn fill(&mut self, offset: usize, bytes: &[u8]) {
-        for (i, &byte) in bytes.iter().enumerate() {
-            let at = offset + i;
-            let shift = 8 * (at % 8);
-            let double = &mut self.doubles[at / 8];
-            *double = (*double & !(0xff << shift)) | (u64::from(byte) << shift);
-        }
-        self.mark(offset, bytes.len());
-    }
-
-    /// Writes zeros at an offset inside the page.
-    pub(crate) fn fill_zero(&mut self, offset: usize, bytes: usize) {
-        const ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
-        self.fill(offset, &ZEROS[..bytes]);
-    }
-
-    fn mark(&mut self, offset: usize, bytes: usize) {
-        if bytes == 0 {
-            return;
-        }
-        for word in offset / 4..=(offset + bytes - 1) / 4 {
-            self.written[word / 64] |= 1 << (word % 64);
-        }
-    }
-}
-
 /// A 64-bit mix (splitmix64): neighbouring inputs give unrelated outputs.
 pub(crate) fn scramble(value: u64) -> u64 {
     let mut x = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -123,27 +78,34 @@ pub(crate) fn scramble(value: u64) -> u64 {
 impl TileMemory {
     /// Memory in which nobody wrote anything; `salt` chooses the poison.
     pub(crate) fn new(salt: u64) -> TileMemory {
-        TileMemory { slots: vec![Slot::Poison; PAGES], code: Vec::new(), salt }
-    }
-
-    /// Places an image page.
-    pub(crate) fn place(&mut self, number: usize, page: Arc<Page>) {
-        self.slots[number] = Slot::Shared(page);
-        self.code.clear();
+        TileMemory {
+            doubles: Doubles::new(),
+            written: Box::new([0; DOUBLES / MASKED]),
+            decoded: [0; CODE_MASKS],
+            decoded_span: (END, BASE),
+            stale: Vec::new(),
+            salt,
+        }
     }
 
     /// The aligned 64 bits at `address`, and the written bits of its two words.
     #[inline]
-    fn double(&self, address: u32) -> (u64, u32) {
-        let offset = address - BASE;
-        let within = (offset % PAGE_BYTES) as usize;
-        let page: &Page = match &self.slots[(offset / PAGE_BYTES) as usize] {
-            Slot::Own(page) => page,
-            Slot::Shared(page) => page,
-            Slot::Poison => return (scramble(self.salt ^ u64::from(offset / 8)), 0),
-        };
-        let word = (within / 4) & !1;
-        (page.doubles[within / 8], (page.written[word / 64] >> (word % 64)) as u32 & 3)
+    pub(crate) fn double(&self, address: u32) -> (u64, u32) {
+        let number = ((address - BASE) / 8) as usize;
+        let value = self.doubles.get(number);
+        let written = (self.written[number / MASKED] >> (2 * (number % MASKED))) as u32 & 3;
+        if written == 3 { (value, 3) } else { (self.with_poison(number, value, written), written) }
+    }
+
+    /// A word of which a half, or both, is poison.
+    #[cold]
+    fn with_poison(&self, number: usize, value: u64, written: u32) -> u64 {
+        let poison = scramble(self.salt ^ number as u64);
+        match written {
+            1 => poison & !0xffff_ffff | value & 0xffff_ffff,
+            2 => poison & 0xffff_ffff | value & !0xffff_ffff,
+            _ => poison,
+        }
     }
 
     /// Loads 64 bits; also the written bits of the two words (bit 0 = low word).
@@ -179,38 +141,82 @@ impl TileMemory {
         Ok((((double >> (8 * (address % 8))) & mask) as u32, (written >> (address / 4 % 2)) & 1))
     }
 
+    /// Whether a store to this address, which is inside memory, changes predecoded code.
     #[inline]
-    fn own(&mut self, offset: u32) -> &mut Page {
-        let number = (offset / PAGE_BYTES) as usize;
-        let slot = &mut self.slots[number];
-        match slot {
-            Slot::Own(_) => {}
-            Slot::Shared(page) => *slot = Slot::Own(Box::new(Page::clone(page))),
-            Slot::Poison => *slot = Slot::Own(Box::new(Page::poison(self.salt, number))),
-        }
-        match slot {
-            Slot::Own(page) => page,
-            Slot::Shared(_) | Slot::Poison => unreachable!("page {number} was just made this tile's own"),
-        }
+    pub(crate) fn holds_code(&self, address: u32) -> bool {
+        let block = ((address - BASE) / BLOCK_BYTES) as usize;
+        self.decoded.get(block / 64).is_some_and(|bits| bits >> (block % 64) & 1 == 1)
     }
 
     #[inline]
-    fn forget_code(&mut self, offset: u32) {
-        if let Some(block) = self.code.get_mut((offset / BLOCK_BYTES) as usize) {
-            *block = None;
+    fn forget_code(&mut self, address: u32) {
+        if self.holds_code(address) {
+            self.drop_block(address);
         }
+    }
+
+    #[cold]
+    fn drop_block(&mut self, address: u32) {
+        let block = (address - BASE) / BLOCK_BYTES;
+        self.decoded[block as usize / 64] &= !(1 << (block % 64));
+        self.stale.push(block);
+    }
+
+    /// Notes that the block which holds `address` was predecoded.
+    pub(crate) fn note_decoded(&mut self, address: u32) {
+        let block = (address - BASE) / BLOCK_BYTES;
+        self.decoded[block as usize / 64] |= 1 << (block % 64);
+        let (first, end) = self.decoded_span;
+        let start = address & !(BLOCK_BYTES - 1);
+        self.decoded_span = (first.min(start), end.max(start + BLOCK_BYTES));
+    }
+
+    /// No predecoded code is outside these byte addresses.
+    #[inline]
+    pub(crate) fn decoded_span(&self) -> (u32, u32) {
+        self.decoded_span
+    }
+
+    /// Whether predecoded blocks were stored over.
+    #[inline]
+    pub(crate) fn has_stale(&self) -> bool {
+        !self.stale.is_empty()
+    }
+
+    /// Numbers of the predecoded blocks that were stored over since the last call.
+    pub(crate) fn take_stale(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.stale)
+    }
+
+    /// Writes 64 bits at an address that was checked, where no predecoded code is.
+    #[inline]
+    pub(crate) fn put_data(&mut self, address: u32, value: u64) {
+        let number = ((address - BASE) / 8) as usize;
+        self.doubles.set(number, value);
+        let (mask, bits) = (&mut self.written[number / MASKED], 3 << (2 * (number % MASKED)));
+        // Reading is cheaper than a chain of updates of one word by neighbouring stores.
+        if *mask & bits != bits {
+            *mask |= bits;
+        }
+    }
+
+    /// Writes 32 bits at an address that was checked.
+    #[inline]
+    pub(crate) fn put_word(&mut self, address: u32, value: u32) {
+        self.forget_code(address);
+        let word = ((address - BASE) / 4) as usize;
+        let shift = 32 * (word % 2);
+        let others = self.doubles.get(word / 2) & !(0xffff_ffff << shift);
+        self.doubles.set(word / 2, others | u64::from(value) << shift);
+        self.written[word / (2 * MASKED)] |= 1 << (word % (2 * MASKED));
     }
 
     /// Stores 64 bits.
     #[inline]
     pub(crate) fn store_double(&mut self, address: u32, value: u64) -> Step {
         check(address, 8, Access::Store)?;
-        let offset = address - BASE;
-        self.forget_code(offset);
-        let within = (offset % PAGE_BYTES) as usize;
-        let page = self.own(offset);
-        page.doubles[within / 8] = value;
-        page.written[within / 256] |= 3 << (within / 4 % 64);
+        self.forget_code(address);
+        self.put_data(address, value);
         Ok(())
     }
 
@@ -218,108 +224,125 @@ impl TileMemory {
     #[inline]
     pub(crate) fn store_word(&mut self, address: u32, value: u32) -> Step {
         check(address, 4, Access::Store)?;
-        self.put_word(address - BASE, value);
+        self.put_word(address, value);
         Ok(())
     }
 
-    fn put_word(&mut self, offset: u32, value: u32) {
-        self.forget_code(offset);
-        let within = (offset % PAGE_BYTES) as usize;
-        let page = self.own(offset);
-        let shift = 32 * (within / 4 % 2);
-        let double = &mut page.doubles[within / 8];
-        *double = (*double & !(0xffff_ffff << shift)) | (u64::from(value) << shift);
-        page.written[within / 256] |= 1 << (within / 4 % 64);
+    /// The address of the first word of a span, inside memory, that nobody wrote.
+    fn hole(&self, address: u32, words: u32) -> Option<u32> {
+        let first = ((address - BASE) / 4) as usize;
+        let end = first + words as usize;
+        let mut word = first;
+        while word < end {
+            let (run, mask) = stretch(word, end);
+            let missing = mask & !self.written[word / (2 * MASKED)];
+            if missing != 0 {
+                return Some(BASE + 4 * (word / 64 * 64 + missing.trailing_zeros() as usize) as u32);
+            }
+            word += run;
+        }
+        None
     }
 
     /// Appends the words of a span to `out`; the error is the address of the first word nobody wrote.
     pub(crate) fn read_words(&self, address: u32, words: u32, out: &mut Vec<u32>) -> Result<(), ReadFault> {
         span(address, 4 * words)?;
-        let mut at = address;
-        let end = address + 4 * words;
-        while at < end {
-            let offset = at - BASE;
-            let first = (offset % PAGE_BYTES / 4) as usize;
-            let count = ((end - at) / 4).min((PAGE_BYTES / 4) - first as u32) as usize;
-            let page: &Page = match &self.slots[(offset / PAGE_BYTES) as usize] {
-                Slot::Own(page) => page,
-                Slot::Shared(page) => page,
-                Slot::Poison => return Err(ReadFault::Poison { address: at }),
-            };
-            if let Some(hole) = page.hole(first, count) {
-                return Err(ReadFault::Poison { address: at - 4 * first as u32 + 4 * hole as u32 });
-            }
-            page.copy_out(first, count, out);
-            at += 4 * count as u32;
+        if let Some(address) = self.hole(address, words) {
+            return Err(ReadFault::Poison { address });
+        }
+        let first = 4 * ((address - BASE) / 4) as usize;
+        let bytes = &self.doubles.0[first..first + 4 * words as usize];
+        out.extend(bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)));
+        Ok(())
+    }
+
+    /// Writes words.
+    pub(crate) fn write_words(&mut self, address: u32, words: &[u32]) -> Result<(), ReadFault> {
+        span(address, 4 * words.len() as u32)?;
+        if words.is_empty() {
+            return Ok(());
+        }
+        self.mark(address, 4 * words.len() as u32);
+        let first = 4 * ((address - BASE) / 4) as usize;
+        let bytes = &mut self.doubles.0[first..first + 4 * words.len()];
+        for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_le_bytes();
         }
         Ok(())
     }
 
-    /// Writes words; the span must have been checked.
-    pub(crate) fn write_words(&mut self, address: u32, words: &[u32]) -> Result<(), ReadFault> {
-        span(address, 4 * words.len() as u32)?;
-        let mut at = address;
-        let mut rest = words;
-        while !rest.is_empty() {
-            let offset = at - BASE;
-            let first = (offset % PAGE_BYTES / 4) as usize;
-            let count = rest.len().min((PAGE_BYTES / 4) as usize - first);
-            let (now, later) = rest.split_at(count);
-            for block in offset / BLOCK_BYTES..=(offset + 4 * count as u32 - 1) / BLOCK_BYTES {
-                self.forget_code(block * BLOCK_BYTES);
-            }
-            self.own(offset).copy_in(first, now);
-            at += 4 * count as u32;
-            rest = later;
+    /// Marks the words that a span inside memory touches as written, and the code there as changed.
+    fn mark(&mut self, address: u32, bytes: u32) {
+        if bytes == 0 {
+            return;
         }
-        Ok(())
+        let last = address + bytes - 1;
+        for block in (address - BASE) / BLOCK_BYTES..=(last - BASE) / BLOCK_BYTES {
+            self.forget_code(BASE + block * BLOCK_BYTES);
+        }
+        let end = ((last - BASE) / 4) as usize + 1;
+        let mut word = ((address - BASE) / 4) as usize;
+        while word < end {
+            let (run, mask) = stretch(word, end);
+            self.written[word / (2 * MASKED)] |= mask;
+            word += run;
+        }
     }
 
     /// Bytes of a span, poison or not, and the first poison word if there is one.
     pub(crate) fn bytes(&self, address: u32, bytes: u32) -> Result<(Vec<u8>, Option<u32>), ReadFault> {
         span(address, bytes)?;
         let mut out = Vec::with_capacity(bytes as usize);
-        let mut hole = None;
-        for at in address..address + bytes {
-            let (double, written) = self.double(at & !7);
-            out.push((double >> (8 * (at % 8))) as u8);
-            if hole.is_none() && (written >> (at / 4 % 2)) & 1 == 0 {
-                hole = Some(at & !3);
-            }
+        let end = address + bytes;
+        let mut at = address;
+        while at < end {
+            let (double, _) = self.double(at & !7);
+            let (skip, take) = (at % 8, (8 - at % 8).min(end - at));
+            out.extend_from_slice(&double.to_le_bytes()[skip as usize..(skip + take) as usize]);
+            at += take;
         }
-        Ok((out, hole))
+        let words = (end.next_multiple_of(4) - (address & !3)) / 4;
+        Ok((out, if bytes == 0 { None } else { self.hole(address & !3, words) }))
     }
 
-    /// Writes bytes of any alignment (tests, loaders).
+    /// Writes bytes of any alignment (tests, loaders). Every word touched counts as written, its other bytes stay.
     pub(crate) fn write_bytes(&mut self, address: u32, bytes: &[u8]) -> Result<(), ReadFault> {
         span(address, bytes.len() as u32)?;
-        let mut at = address;
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let offset = at - BASE;
-            let first = (offset % PAGE_BYTES) as usize;
-            let (now, later) = rest.split_at(rest.len().min(PAGE_BYTES as usize - first));
-            self.own(offset).fill(first, now);
-            at += now.len() as u32;
-            rest = later;
+        if bytes.is_empty() {
+            return Ok(());
         }
-        self.code.clear();
+        let first = (address - BASE) as usize;
+        for edge in [address & !7, (address + bytes.len() as u32 - 1) & !7] {
+            let (value, _) = self.double(edge);
+            self.doubles.set(((edge - BASE) / 8) as usize, value);
+        }
+        self.doubles.0[first..first + bytes.len()].copy_from_slice(bytes);
+        self.mark(address, bytes.len() as u32);
         Ok(())
     }
 
-    /// The predecoded block that holds `address`, or nothing yet.
-    #[inline]
-    pub(crate) fn block(&self, address: u32) -> Option<&Block> {
-        self.code.get((address.wrapping_sub(BASE) / BLOCK_BYTES) as usize)?.as_deref()
+    /// Writes zeros of any alignment. A page in which nobody wrote is zero already and is not touched.
+    pub(crate) fn write_zeros(&mut self, address: u32, bytes: u32) -> Result<(), ReadFault> {
+        const ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
+        span(address, bytes)?;
+        let mut at = address;
+        let end = address + bytes;
+        while at < end {
+            let offset = at - BASE;
+            let stop = end.min(BASE + (offset / PAGE_BYTES + 1) * PAGE_BYTES);
+            let words_are_whole = at.is_multiple_of(4) && stop.is_multiple_of(4);
+            if words_are_whole && self.page_is_untouched((offset / PAGE_BYTES) as usize) {
+                self.mark(at, stop - at);
+            } else {
+                self.write_bytes(at, &ZEROS[..(stop - at) as usize])?;
+            }
+            at = stop;
+        }
+        Ok(())
     }
 
-    /// Keeps a predecoded block.
-    pub(crate) fn keep_block(&mut self, address: u32, block: Arc<Block>) {
-        let number = ((address - BASE) / BLOCK_BYTES) as usize;
-        if self.code.len() <= number {
-            self.code.resize(number + 1, None);
-        }
-        self.code[number] = Some(block);
+    fn page_is_untouched(&self, page: usize) -> bool {
+        self.written[PAGE_MASKS * page..PAGE_MASKS * (page + 1)].iter().all(|&mask| mask == 0)
     }
 
     /// The words of the block that holds `address`, and a bit for each word that was written.
@@ -336,53 +359,42 @@ impl TileMemory {
         (words, written)
     }
 
-    /// Pages that this tile holds alone (memory accounting).
-    pub(crate) fn own_pages(&self) -> usize {
-        self.slots.iter().filter(|slot| matches!(slot, Slot::Own(_))).count()
+    /// Pages in which somebody wrote (memory accounting).
+    pub(crate) fn touched_pages(&self) -> usize {
+        (0..DOUBLES / MASKED / PAGE_MASKS).filter(|&page| !self.page_is_untouched(page)).count()
+    }
+
+    /// The first address at which two memories of one salt differ.
+    pub(crate) fn first_difference(&self, other: &TileMemory) -> Option<u32> {
+        (BASE..END).step_by(8).find(|&address| self.double(address) != other.double(address))
     }
 }
 
-impl Page {
-    /// The first of `count` words from `first` that nobody wrote.
-    fn hole(&self, first: usize, count: usize) -> Option<usize> {
-        let mut word = first;
-        while word < first + count {
-            let run = (64 - word % 64).min(first + count - word);
-            let mask = if run == 64 { u64::MAX } else { ((1u64 << run) - 1) << (word % 64) };
-            let missing = mask & !self.written[word / 64];
-            if missing != 0 {
-                return Some(word / 64 * 64 + missing.trailing_zeros() as usize);
-            }
-            word += run;
-        }
-        None
+/// The words themselves, in pages of the system that hold zeros and cost nothing until somebody writes: an allocator gives
+/// memory that was used before and clears all of it, 900 MB for the second chip of a process.
+#[derive(Debug)]
+struct Doubles(MmapMut);
+
+impl Doubles {
+    fn new() -> Doubles {
+        Doubles(MmapMut::map_anon(8 * DOUBLES).expect("the system has memory for a tile"))
     }
 
-    fn copy_out(&self, first: usize, count: usize, out: &mut Vec<u32>) {
-        let mut word = first;
-        let end = first + count;
-        if word % 2 == 1 && word < end {
-            out.push((self.doubles[word / 2] >> 32) as u32);
-            word += 1;
-        }
-        for double in &self.doubles[word / 2..end.max(word) / 2] {
-            out.push(*double as u32);
-            out.push((*double >> 32) as u32);
-        }
-        if end % 2 == 1 && end > word {
-            out.push(self.doubles[end / 2] as u32);
-        }
+    #[inline(always)]
+    fn get(&self, number: usize) -> u64 {
+        u64::from_le_bytes(self.0.as_chunks().0[number])
     }
 
-    fn copy_in(&mut self, first: usize, words: &[u32]) {
-        for (i, &word) in words.iter().enumerate() {
-            let at = first + i;
-            let shift = 32 * (at % 2);
-            let double = &mut self.doubles[at / 2];
-            *double = (*double & !(0xffff_ffff << shift)) | (u64::from(word) << shift);
-        }
-        self.mark(4 * first, 4 * words.len());
+    #[inline(always)]
+    fn set(&mut self, number: usize, value: u64) {
+        self.0.as_chunks_mut().0[number] = value.to_le_bytes();
     }
+}
+
+/// Of the words from `word` to `end`, those that share its word of the mask: how many, and their bits.
+fn stretch(word: usize, end: usize) -> (usize, u64) {
+    let run = (64 - word % 64).min(end - word);
+    (run, (u64::MAX >> (64 - run)) << (word % 64))
 }
 
 #[inline]
@@ -417,9 +429,28 @@ pub(crate) fn element(address: u32) -> u32 {
     if address < REGION_1 { address >> 14 } else { 0x100 | (address >> 15) << 1 | (address >> 3) & 1 }
 }
 
+/// Whether two accesses of one instruction meet in a memory element: [`element`] without a choice, for loops over lanes.
+#[inline(always)]
+pub(crate) fn meet(first: u32, second: u32) -> bool {
+    const REGION_0_BITS: u32 = !0x3fff;
+    const REGION_1_BITS: u32 = !0x7fff | 8;
+    let bits = if first < REGION_1 { REGION_0_BITS } else { REGION_1_BITS };
+    (first ^ second) & bits == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn accesses_meet_where_their_elements_are_equal() {
+        let addresses: Vec<u32> = (BASE..END).step_by(0x1000).flat_map(|page| [page, page + 8]).collect();
+        for &first in &addresses {
+            for &second in &addresses {
+                assert_eq!(meet(first, second), element(first) == element(second), "{first:#x} {second:#x}");
+            }
+        }
+    }
 
     #[test]
     fn a_word_nobody_wrote_is_poison_and_depends_on_the_salt() {
@@ -440,17 +471,14 @@ mod tests {
     }
 
     #[test]
-    fn a_store_changes_only_the_tile_that_stores() {
-        let mut page = Page::poison(0, 0);
-        page.fill(0, &[1, 2, 3, 4]);
-        let page = Arc::new(page);
-        let (mut a, mut b) = (TileMemory::new(1), TileMemory::new(2));
-        a.place(0, page.clone());
-        b.place(0, page);
-        a.store_word(BASE, 9).unwrap();
-        assert_eq!(a.load_word(BASE).unwrap().0, 9);
-        assert_eq!(b.load_word(BASE).unwrap(), (0x0403_0201, 1));
-        assert_eq!((a.own_pages(), b.own_pages()), (1, 0));
+    fn zeros_over_words_that_were_written_replace_them() {
+        let mut memory = TileMemory::new(1);
+        memory.store_word(0x50004, 9).unwrap();
+        memory.write_zeros(0x50002, 0x2003).unwrap();
+        assert_eq!(memory.load_word(0x50004).unwrap(), (0, 1));
+        assert_eq!(memory.bytes(0x50002, 0x2003).unwrap(), (vec![0; 0x2003], None));
+        assert_eq!(memory.bytes(0x52004, 8).unwrap().1, Some(0x52008));
+        assert_eq!(memory.touched_pages(), 3);
     }
 
     #[test]

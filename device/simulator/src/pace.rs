@@ -7,31 +7,32 @@ use crate::code::Operation;
 use crate::context::Worker;
 use crate::fault::{Cause, Step, fail};
 use crate::load_store::{apart, store_pair};
-use crate::memory::TileMemory;
+use crate::memory::{BASE, END, TileMemory, meet};
 use crate::operation::Pace;
+use crate::register_file::{LANES, Row};
 
 const ADDRESS: u32 = 0x1f_ffff;
 
 /// Three byte addresses of 21 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Triple(pub(crate) [u32; 3]);
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Triple([u32; 3]);
 
 impl Triple {
     /// Takes a register pair apart.
-    #[inline]
-    pub(crate) fn unpack(lower: u32, upper: u32) -> Triple {
+    #[inline(always)]
+    fn unpack(lower: u32, upper: u32) -> Triple {
         Triple([lower & ADDRESS, upper & ADDRESS, (lower >> 21) | (upper >> 21 & 0x3ff) << 11])
     }
 
     /// The register pair.
-    #[inline]
-    pub(crate) fn pack(self) -> (u32, u32) {
+    #[inline(always)]
+    fn pack(self) -> (u32, u32) {
         let [first, second, third] = self.0;
         (first & ADDRESS | (third & 0x7ff) << 21, second & ADDRESS | (third >> 11 & 0x3ff) << 21)
     }
 
     /// Moves address `which` by its stride code: 0 = 8 bytes, k = 8 * signed field k of the stride register.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, which: usize, code: u32, strides: u32) {
         let bytes = if code == 0 { 8 } else { field(strides, code) << 3 };
         self.0[which] = self.0[which].wrapping_add(bytes as u32) & ADDRESS;
@@ -39,9 +40,76 @@ impl Triple {
 }
 
 /// Signed 10-bit field k (1..3) of a stride register.
-#[inline]
+#[inline(always)]
 fn field(strides: u32, code: u32) -> i32 {
     ((strides << (32 - 10 * code)) as i32) >> 22
+}
+
+/// The accesses of a paced instruction: which of the three addresses it uses, and their stride codes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accesses {
+    pub(crate) used: [bool; 3],
+    pub(crate) codes: [u32; 3],
+}
+
+/// What a paced instruction does, by worker.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paced {
+    /// Byte addresses of the three accesses.
+    pub(crate) at: [Row; 3],
+    /// The register pair afterwards.
+    pub(crate) next: [Row; 2],
+    /// Not 0 in lanes where an access faults.
+    pub(crate) wrong: Row,
+}
+
+/// Where the workers access memory and what their addresses become: [`execute`] for all lanes at once.
+#[inline(always)]
+pub(crate) fn plan(lower: Row, upper: Row, strides: Row, accesses: Accesses) -> Paced {
+    let mut at = [[0; LANES]; 3];
+    for lane in 0..LANES {
+        let Triple(addresses) = Triple::unpack(lower[lane], upper[lane]);
+        for which in 0..3 {
+            at[which][lane] = addresses[which];
+        }
+    }
+    let mut wrong = [0; LANES];
+    let mut moved = at;
+    for which in 0..3 {
+        if !accesses.used[which] {
+            continue;
+        }
+        let code = accesses.codes[which];
+        for lane in 0..LANES {
+            let address = at[which][lane];
+            wrong[lane] |= address & 7 | u32::from(address.wrapping_sub(BASE) >= END - BASE);
+            let bytes = if code == 0 { 8 } else { field(strides[lane], code) << 3 };
+            moved[which][lane] = address.wrapping_add(bytes as u32) & ADDRESS;
+        }
+    }
+    for (first, second) in [(0, 1), (0, 2), (1, 2)] {
+        if accesses.used[first] && accesses.used[second] {
+            for lane in 0..LANES {
+                wrong[lane] |= u32::from(meet(at[first][lane], at[second][lane]));
+            }
+        }
+    }
+    let mut next = [[0; LANES]; 2];
+    for lane in 0..LANES {
+        (next[0][lane], next[1][lane]) = Triple([moved[0][lane], moved[1][lane], moved[2][lane]]).pack();
+    }
+    Paced { at, next, wrong }
+}
+
+/// The register pair of `tapack` for all lanes at once.
+#[inline(always)]
+pub(crate) fn pack_rows(addresses: [Row; 3]) -> [Row; 2] {
+    let mut pair = [[0; LANES]; 2];
+    for lane in 0..LANES {
+        let third = addresses[2][lane] & ADDRESS;
+        (pair[0][lane], pair[1][lane]) = Triple([addresses[0][lane], addresses[1][lane], third]).pack();
+    }
+    pair
 }
 
 /// `tapack`.

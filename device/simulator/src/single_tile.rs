@@ -4,7 +4,7 @@ use ipu21::parameters::Parameters;
 use ipu21::tile::PhysTile;
 
 use crate::fault::{Cause, Fault};
-use crate::image::{LoadFault, PageCache, Segment};
+use crate::image::{self, LoadFault, Segment};
 use crate::memory::{self, ReadFault};
 use crate::tile::{Environment, State, Tile};
 
@@ -34,7 +34,6 @@ pub struct CallMeasurement {
 pub struct SingleTile {
     tile: Tile,
     environment: Environment,
-    pages: PageCache,
     entry_clocks: u64,
 }
 
@@ -49,7 +48,12 @@ impl SingleTile {
         }
         let supervisor = &parameters.supervisor;
         let entry_clocks = u64::from(supervisor.independent_instruction + supervisor.taken_branch);
-        SingleTile { tile, environment, pages: PageCache::new(seed), entry_clocks }
+        SingleTile { tile, environment, entry_clocks }
+    }
+
+    /// Takes every turn of a worker by the reference interpreter from now on: slower, same results.
+    pub fn use_reference_interpreter(&mut self) {
+        self.environment.reference = true;
     }
 
     /// Places segments.
@@ -57,7 +61,7 @@ impl SingleTile {
     /// # Errors
     /// [`LoadFault`] for a segment that is not inside memory or overlaps another.
     pub fn load(&mut self, segments: &[Segment]) -> Result<(), LoadFault> {
-        self.pages.load(&mut self.tile.memory, segments)
+        image::load(&mut self.tile.memory, segments)
     }
 
     /// Writes bytes; every word touched counts as written.
@@ -110,6 +114,19 @@ impl SingleTile {
             State::Failed(fault) => Err(*fault),
             _ => Err(*self.tile.supervisor_fault(Cause::CallDidNotReturn)),
         }
+    }
+
+    /// Worker bundles and solo instructions executed so far.
+    #[must_use]
+    pub fn worker_turns(&self) -> u64 {
+        self.tile.turns
+    }
+
+    /// What differs first between two tiles of the same seed: clocks and counts, memory, then the registers and the
+    /// floating-point, accumulator and repeat state of each worker; both sides in words.
+    #[must_use]
+    pub fn first_difference(&self, other: &SingleTile) -> Option<[String; 2]> {
+        self.tile.first_difference(&other.tile)
     }
 
     /// Tile clock.

@@ -6,7 +6,7 @@ use ipu21::host;
 use ipu21::memory::{FETCH_LOOK_AHEAD, units};
 
 use crate::barrier::SLOT;
-use crate::code::{Operation, fetch};
+use crate::code::Operation;
 use crate::fault::{Cause, Step, fail};
 use crate::load_store;
 use crate::memory::{ReadFault, span};
@@ -35,7 +35,8 @@ fn bits(word: u32, high: u32, low: u32) -> u32 {
 impl Tile {
     /// Executes the supervisor's next instruction.
     pub(crate) fn supervise(&mut self, environment: &Environment) -> Step {
-        let (operation, partner) = fetch(&mut self.memory, &environment.decoder, self.pc)?;
+        let (operation, partner) = self.code.fetch(&mut self.memory, &environment.decoder, self.pc)?;
+        let operation = *operation;
         if partner.is_some() {
             return fail(Cause::IllegalBundle { word: operation.immediate, rule: "a supervisor has no aux lane" });
         }
@@ -86,7 +87,7 @@ impl Tile {
         if touches && !self.exchange.unresolved && !self.exchange.in_flight {
             self.exchange.logging = false;
         }
-        let ends = operation.kind == Kind::BranchTo && operation.immediate == self.pc;
+        let ends = matches!(operation.kind, Kind::BranchTo) && operation.immediate == self.pc;
         self.exchange.unresolved || (self.exchange.in_flight && (touches || ends))
     }
 
@@ -109,11 +110,11 @@ impl Tile {
         let timing = &environment.timing;
         let next = self.pc + 4;
         if let Some(target) = branch(&mut self.main, operation, next)? {
-            if operation.kind == Kind::BranchDecrement || operation.kind == Kind::Call {
+            if matches!(operation.kind, Kind::BranchDecrement | Kind::Call) {
                 self.ready[operation.d as usize & 15] = self.clock + timing.result_latency;
             }
             let taken = target != next || matches!(operation.kind, Kind::BranchTo | Kind::BranchRegister | Kind::Call);
-            if target == self.pc && operation.kind == Kind::BranchTo && self.active == 0 {
+            if target == self.pc && matches!(operation.kind, Kind::BranchTo) && self.active == 0 {
                 self.state = State::Halted;
                 return Ok(());
             }

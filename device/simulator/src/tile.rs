@@ -4,14 +4,14 @@ use ipu21::parameters::Parameters;
 use ipu21::tile::PhysTile;
 
 use crate::barrier::SLOT;
-use crate::code::Decoder;
+use crate::code::{CodeTable, Decoder};
 use crate::coefficients::Coefficients;
 use crate::context::{MainRegisters, Worker};
+use crate::crew::{Crew, Until};
 use crate::exchange::Exchange;
 use crate::fault::{Cause, Context, Fault};
 use crate::host_port::PacketStream;
 use crate::memory::{TileMemory, scramble};
-use crate::worker::{Shared, Turn};
 
 /// Clocks of supervisor instructions (parameters.toml `[supervisor]`).
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +56,10 @@ pub(crate) struct Survival {
 pub(crate) struct Environment {
     /// Turns words into operations.
     pub(crate) decoder: Decoder,
+    /// Whether workers run by the reference interpreter.
+    pub(crate) reference: bool,
+    /// What a tile multiplies with that never loaded coefficients.
+    pub(crate) no_coefficients: Coefficients,
     /// Clocks of supervisor instructions.
     pub(crate) timing: Timing,
     /// A tile whose clock passes this stops.
@@ -71,6 +75,8 @@ impl Environment {
     pub(crate) fn new(parameters: &Parameters, clock_limit: u64) -> Environment {
         Environment {
             decoder: Decoder::new(parameters),
+            reference: false,
+            no_coefficients: Coefficients::default(),
             timing: Timing::of(parameters),
             clock_limit,
             fp_ictl: parameters.state.fp_ictl_at_reset,
@@ -114,6 +120,7 @@ pub(crate) enum State {
 pub(crate) struct Tile {
     pub(crate) id: PhysTile,
     pub(crate) memory: TileMemory,
+    pub(crate) code: CodeTable,
     pub(crate) coefficients: Option<Box<Coefficients>>,
     workers: Option<Box<[Worker; 6]>>,
     salt: u64,
@@ -177,6 +184,7 @@ impl Tile {
         Tile {
             id,
             memory: TileMemory::new(salt),
+            code: CodeTable::default(),
             coefficients: None,
             workers: None,
             salt,
@@ -250,7 +258,7 @@ impl Tile {
 
     /// Runs all workers to their end; a joining supervisor goes on behind the last.
     fn join(&mut self, environment: &Environment) -> Result<(), Box<Fault>> {
-        self.run_workers(environment, |_, _| false)?;
+        self.run_workers(environment, Until::AllEnded)?;
         if self.joining && self.active == 0 {
             self.joining = false;
             self.clock = self.clock.max(self.done) + environment.timing.local_sync_return;
@@ -261,11 +269,11 @@ impl Tile {
     /// Workers and supervisor share the slots: the supervisor issues in slots of inactive workers.
     fn share(&mut self, environment: &Environment) -> Result<(), Box<Fault>> {
         if self.active == 0x3f {
-            self.run_workers(environment, |active, _| active != 0x3f)?;
+            self.run_workers(environment, Until::OneEnded)?;
             return Ok(());
         }
         let issue = self.free_slot(self.clock);
-        self.run_workers(environment, |_, clock| clock >= issue)?;
+        self.run_workers(environment, Until::Clock(issue))?;
         if self.free_slot(self.clock) == issue || self.active == 0 {
             return self.supervisor_step(environment);
         }
@@ -288,55 +296,41 @@ impl Tile {
         at
     }
 
-    /// Runs workers in the order of their slots until none runs, or `stop(active, clock of the next turn)` says so.
-    fn run_workers(&mut self, environment: &Environment, stop: impl Fn(u8, u64) -> bool) -> Result<(), Box<Fault>> {
+    /// Runs workers in the order of their slots.
+    fn run_workers(&mut self, environment: &Environment, until: Until) -> Result<(), Box<Fault>> {
         let Some(workers) = self.workers.as_deref_mut() else { return Ok(()) };
-        let empty;
-        let coefficients = match self.coefficients.as_deref() {
-            Some(coefficients) => coefficients,
-            None => {
-                empty = Coefficients::default();
-                &empty
-            }
+        let mut crew = Crew {
+            tile: self.id,
+            workers,
+            memory: &mut self.memory,
+            code: &mut self.code,
+            coefficients: self.coefficients.as_deref().unwrap_or(&environment.no_coefficients),
+            environment,
+            active: &mut self.active,
+            turns: &mut self.turns,
+            consensus: &mut self.consensus,
+            done: &mut self.done,
         };
-        let mut shared = Shared { memory: &mut self.memory, coefficients, decoder: &environment.decoder };
-        let first = |workers: &[Worker; 6]| {
-            let starts = workers.iter().filter(|worker| worker.active);
-            starts.map(|worker| worker.next.saturating_sub(u64::from(worker.number))).min()
-        };
-        let Some(mut round) = first(workers) else { return Ok(()) };
-        'rounds: while self.active != 0 {
-            for (n, worker) in workers.iter_mut().enumerate() {
-                let clock = round + n as u64;
-                if !worker.active || worker.next > clock {
-                    continue;
-                }
-                if stop(self.active, clock) {
-                    break 'rounds;
-                }
-                let pc = worker.pc;
-                self.turns += 1;
-                match worker.turn(&mut shared) {
-                    Ok(Turn::Took(slots)) => worker.next = clock + u64::from(SLOT) * u64::from(slots),
-                    Ok(Turn::Exited(status)) => {
-                        self.active &= !(1 << n);
-                        worker.forget(environment.survival);
-                        self.consensus &= status;
-                        self.done = self.done.max(clock + u64::from(SLOT));
-                    }
-                    Err(cause) => {
-                        let context = Context::Worker(n as u8);
-                        return Err(Box::new(Fault { tile: self.id, context, pc, clock, cause: *cause }));
-                    }
-                }
-            }
-            round += u64::from(SLOT);
-            if round > environment.clock_limit {
-                self.clock = round;
-                return Ok(());
-            }
+        if let Some(clock) = crew.run(until)? {
+            self.clock = clock;
         }
         Ok(())
+    }
+
+    /// What differs first between two tiles, in words.
+    pub(crate) fn first_difference(&self, other: &Tile) -> Option<[String; 2]> {
+        let own = |tile: &Tile| {
+            let counts = (tile.clock, tile.instructions, tile.turns, tile.done, tile.launched, tile.slot_base);
+            format!("{counts:?} {:?} pc {:#x} active {:#x} consensus {}", tile.state, tile.pc, tile.active, tile.consensus)
+        };
+        let memory = |tile: &Tile, address| format!("memory {address:#x}: {:x?}", tile.memory.double(address));
+        let main = |tile: &Tile| format!("supervisor {:x?} {:x?}", tile.main, tile.csr);
+        let worker = |tile: &Tile, n: usize| tile.workers.as_ref().map_or_else(String::new, |workers| workers[n].in_words());
+        let at = self.memory.first_difference(&other.memory);
+        let mut pairs = vec![[own(self), own(other)], [main(self), main(other)]];
+        pairs.extend(at.map(|address| [memory(self, address), memory(other, address)]));
+        pairs.extend((0..6).map(|n| [worker(self, n), worker(other, n)]));
+        pairs.into_iter().find(|[one, two]| one != two)
     }
 
     /// A fault of this tile.

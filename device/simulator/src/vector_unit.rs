@@ -332,8 +332,9 @@ fn half_couple(bits: u32, written: bool) -> Couple {
     Couple { values: [f16_to_f32(bits as u16), f16_to_f32((bits >> 16) as u16)], written }
 }
 
+/// Two f32 results as f16; poison stays poison.
 #[inline]
-fn rounded(float: &mut FloatState, couple: Couple) -> u32 {
+pub(crate) fn rounded(float: &mut FloatState, couple: Couple) -> u32 {
     if !couple.written {
         return couple.values[0].to_bits() & 0xbfff_bfff;
     }
@@ -362,21 +363,20 @@ fn matrix_fast(worker: &mut Worker, operation: &Operation, coefficients: &Coeffi
 }
 
 /// The partials an instruction brings: one couple for 8 channels, two for 16.
-fn partials(worker: &Worker, register: u8, matrix: Matrix) -> Vec<Couple> {
+fn partials(worker: &Worker, register: u8, matrix: Matrix) -> ([Couple; 2], usize) {
     let pair = worker.aux_pair(register);
     let written = worker.aux_pair_written(register);
-    match matrix {
+    let (first, second) = match matrix {
         Matrix::HalfHalfHalf16 | Matrix::ByteHalfHalf16 => {
-            vec![half_couple(pair as u32, written & 1 == 1), half_couple((pair >> 32) as u32, written & 2 == 2)]
+            (half_couple(pair as u32, written & 1 == 1), Some(half_couple((pair >> 32) as u32, written & 2 == 2)))
         }
-        Matrix::HalfHalfHalf8 => {
-            vec![half_couple(worker.aux(register), worker.aux_written >> register & 1 == 1)]
-        }
+        Matrix::HalfHalfHalf8 => (half_couple(worker.aux(register), worker.aux_written >> register & 1 == 1), None),
         Matrix::HalfSingleHalf8 | Matrix::HalfSingleSingle8 | Matrix::Single8 | Matrix::Single16 => {
             let values = [f32::from_bits(pair as u32), f32::from_bits((pair >> 32) as u32)];
-            vec![Couple { values, written: written == 3 }]
+            (Couple { values, written: written == 3 }, None)
         }
-    }
+    };
+    ([first, second.unwrap_or(first)], if second.is_some() { 2 } else { 1 })
 }
 
 /// Results in the format of the instruction.
@@ -406,7 +406,8 @@ fn bytes8(value: u64, formats: u32) -> [f64; 8] {
 }
 
 fn matrix_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coefficients: &Coefficients) -> Step<AuxResult> {
-    let entering = partials(worker, operation.y, matrix);
+    let (entering, sets) = partials(worker, operation.y, matrix);
+    let entering = &entering[..sets];
     let (units, phase) = (operation.units as usize, operation.phase as usize);
     let swap = phase == 0;
     let results = match matrix {
@@ -427,12 +428,12 @@ fn matrix_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coeff
         Matrix::ByteHalfHalf16 => {
             need_coefficients(coefficients, 2, operation)?;
             let x = bytes8(worker.aux_pair(operation.x), coefficients.byte_formats);
-            worker.accumulators.step(units, swap, &entering, |unit| dot8(coefficients, phase, x, unit))
+            worker.accumulators.step(units, swap, entering, |unit| dot8(coefficients, phase, x, unit))
         }
         _ => {
             need_coefficients(coefficients, entering.len() as u32, operation)?;
             let x = operands4(worker.aux_pair(operation.x));
-            worker.accumulators.step(units, swap, &entering, |unit| dot4(coefficients, phase, x, unit))
+            worker.accumulators.step(units, swap, entering, |unit| dot4(coefficients, phase, x, unit))
         }
     };
     Ok(delivered(worker, operation.d, matrix, results))
@@ -442,8 +443,9 @@ fn slim_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coeffic
     if matches!(matrix, Matrix::Single8 | Matrix::Single16) {
         return fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate });
     }
-    let entering = partials(worker, operation.y, matrix);
-    need_coefficients(coefficients, entering.len() as u32, operation)?;
+    let (entering, sets) = partials(worker, operation.y, matrix);
+    let entering = &entering[..sets];
+    need_coefficients(coefficients, sets as u32, operation)?;
     let column = operation.phase as usize;
     let pair = worker.aux_pair(operation.x);
     let mut results = [entering[0]; 2];

@@ -1,6 +1,6 @@
-//! One turn of a worker: fetch, decode, execute a bundle or a solo instruction.
+//! One turn of a worker: execute a bundle or a solo instruction.
 
-use crate::code::{Decoder, Operation, fetch};
+use crate::code::{Fetched, Operation};
 use crate::coefficients::Coefficients;
 use crate::context::Worker;
 use crate::fault::{Cause, Step, fail};
@@ -16,8 +16,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) memory: &'a mut TileMemory,
     /// Coefficients.
     pub(crate) coefficients: &'a Coefficients,
-    /// Turns words into operations.
-    pub(crate) decoder: &'a Decoder,
 }
 
 /// What a turn came to.
@@ -30,24 +28,23 @@ pub(crate) enum Turn {
 }
 
 impl Worker {
-    /// Executes the next bundle or instruction.
+    /// Executes the bundle or instruction at its program counter.
     #[inline]
-    pub(crate) fn turn(&mut self, shared: &mut Shared<'_>) -> Step<Turn> {
-        let (operation, partner) = fetch(shared.memory, shared.decoder, self.pc)?;
+    pub(crate) fn turn(&mut self, (operation, partner): Fetched<'_>, shared: &mut Shared<'_>) -> Step<Turn> {
         if let Some(aux) = partner {
-            return self.bundle(&operation, &aux, shared);
+            return self.bundle(operation, aux, shared);
         }
         if self.repeat.count > 0 {
             return fail(Cause::IllegalRepeat { rule: "a repeat body holds bundles only" });
         }
         if operation.is_aux {
-            let result = vector_unit::execute(self, &operation, shared.coefficients)?;
+            let result = vector_unit::execute(self, operation, shared.coefficients)?;
             result.commit(self);
             self.pc += 4;
             return Ok(Turn::Took(operation.slots));
         }
         let next = self.pc + 4;
-        self.main_lane(&operation, next, shared)
+        self.main_lane(operation, next, shared)
     }
 
     #[inline]

@@ -1,0 +1,545 @@
+//! One instruction for all workers that stand at it: the fast path.
+//!
+//! [`execute`] first looks at the registers of all workers: whether the main lane can go wrong, or would store over predecoded
+//! code. If so it says [`Outcome::Unusual`] before anything happened, and the reference interpreter takes the turns. Otherwise
+//! memory is read and written in the order of the slots, and registers change row by row.
+#![expect(clippy::needless_range_loop, reason = "one lane of several rows at a time")]
+
+use crate::code::Operation;
+use crate::coefficients::Coefficients;
+use crate::context::{Repeat, Worker};
+use crate::crew::{WORKERS, members_of};
+use crate::fault::Cause;
+use crate::lanes;
+use crate::memory::{BASE, END, REGION_1, TileMemory};
+use crate::operation::{Integer, Kind, Matrix, Pace, Test, Transfer};
+use crate::pace::{self, Accesses, Paced};
+use crate::products;
+use crate::register_file::{ALL, Files, LANES, Row, Set};
+use crate::vector_unit::{self, AuxResult};
+
+/// What became of an instruction.
+pub(crate) enum Outcome {
+    /// Every worker took it and goes on behind it.
+    Done,
+    /// Every worker took it and goes on at this address.
+    Goes(u32),
+    /// Every worker took it and has its next program counter.
+    Parts,
+    /// Nothing happened: it may fault, changes code, or is rare.
+    Unusual,
+    /// Workers in front of this one took it, this one failed, those behind it did not come to it.
+    Failed(usize, Box<Cause>),
+}
+
+/// The workers at an instruction, and what they share.
+pub(crate) struct Group<'a> {
+    pub(crate) workers: &'a mut [Worker; WORKERS],
+    pub(crate) members: u8,
+    pub(crate) files: &'a mut Files,
+    pub(crate) memory: &'a mut TileMemory,
+    pub(crate) coefficients: &'a Coefficients,
+}
+
+/// An instruction under way.
+struct Step<'a, 'g> {
+    group: &'a mut Group<'g>,
+    aux: Option<&'a Operation>,
+    failed: Option<(usize, Box<Cause>)>,
+}
+
+/// The effective addresses of a load or store, and the pointer afterwards.
+struct Places {
+    at: Row,
+    pointer: Row,
+}
+
+/// Executes the instruction at `pc`: a bundle if there is a partner, else a solo instruction of either lane.
+#[inline(always)]
+pub(crate) fn execute(group: &mut Group<'_>, operation: &Operation, partner: Option<&Operation>, pc: u32) -> Outcome {
+    let is_solo_aux = partner.is_none() && operation.is_aux;
+    let aux = if is_solo_aux { Some(operation) } else { partner };
+    let mut step = Step { group, aux: aux.filter(|aux| !matches!(aux.kind, Kind::SetAux) || aux.d < 8), failed: None };
+    if is_solo_aux {
+        step.each(|_, _, _| {});
+        return step.outcome();
+    }
+    let next = pc + if partner.is_some() { 8 } else { 4 };
+    let is_plain = match operation.kind {
+        Kind::Pace(pace) => step.paced(operation, pace),
+        Kind::Load { transfer, step: steps } => step.load(operation, transfer, steps),
+        Kind::Store { transfer, step: steps } => step.store(operation, transfer, steps),
+        Kind::SetMain => step.set_main(operation),
+        Kind::Integer(integer) => step.integer(operation, integer),
+        Kind::AuxToMain => step.aux_to_main(operation),
+        Kind::PackAddresses => step.pack_addresses(operation),
+        Kind::MoveIf => step.move_if(operation),
+        Kind::Repeat => return step.repeat(operation, next),
+        Kind::BranchTo => return step.go(operation.immediate),
+        Kind::BranchIf(test) => return step.branch_if(operation, test, next),
+        Kind::BranchDecrement => return step.branch_decrement(operation, next),
+        _ => false,
+    };
+    if is_plain { step.outcome() } else { Outcome::Unusual }
+}
+
+impl Step<'_, '_> {
+    fn outcome(self) -> Outcome {
+        match self.failed {
+            None => Outcome::Done,
+            Some((n, cause)) => Outcome::Failed(n, cause),
+        }
+    }
+
+    /// Lanes of workers that took the instruction, with all that have no worker if none failed.
+    fn reached(&self) -> Set {
+        self.failed.as_ref().map_or(ALL, |(n, _)| (1 << n) - 1)
+    }
+
+    /// Takes the turns: the aux lane, and what the main lane does to memory and lane by lane. Returns the lanes that took theirs.
+    #[inline(always)]
+    fn each(&mut self, mut main: impl FnMut(usize, &mut TileMemory, &mut Files)) -> Set {
+        let group = &mut *self.group;
+        let mut results = self.aux.and_then(|aux| results(group, aux));
+        let alone = self.aux.filter(|_| results.is_none());
+        for n in lanes_of(group.members) {
+            if let Some(aux) = alone {
+                match group.alone(aux, n) {
+                    Ok(result) => results.get_or_insert_with(Results::default).enter(n, result),
+                    Err(cause) => {
+                        self.failed = Some((n, cause));
+                        break;
+                    }
+                }
+            }
+            main(n, group.memory, group.files);
+        }
+        let reached = self.reached();
+        if let Some(results) = results {
+            let file = &mut self.group.files.aux;
+            for half in 0..results.count {
+                file.set(results.register + half as u8, results.rows[half], results.written[half], reached);
+            }
+        }
+        reached
+    }
+
+    fn set_main(&mut self, operation: &Operation) -> bool {
+        let reached = self.each(|_, _, _| {});
+        self.group.files.main.set(operation.d, [operation.immediate; LANES], ALL, reached);
+        true
+    }
+
+    #[inline(always)]
+    fn integer(&mut self, operation: &Operation, integer: Integer) -> bool {
+        let main = &self.group.files.main;
+        let (b, b_written) =
+            if operation.uses_immediate { ([operation.immediate; LANES], ALL) } else { (main.get(operation.y), main.written(operation.y)) };
+        let written = main.written(operation.x) & b_written;
+        let values = integer_rows(integer, main.get(operation.x), b);
+        let reached = self.each(|_, _, _| {});
+        self.group.files.main.set(operation.d, values, written, reached);
+        true
+    }
+
+    fn aux_to_main(&mut self, operation: &Operation) -> bool {
+        let (values, written) = (self.group.files.aux.get(operation.x), self.group.files.aux.written(operation.x));
+        let reached = self.each(|_, _, _| {});
+        self.group.files.main.set(operation.d, values, written, reached);
+        true
+    }
+
+    fn pack_addresses(&mut self, operation: &Operation) -> bool {
+        let main = &self.group.files.main;
+        let sources = [operation.x, operation.y, operation.z];
+        let [lower, upper] = pace::pack_rows(sources.map(|register| main.get(register)));
+        let written = sources.iter().fold(ALL, |lanes, &register| lanes & main.written(register));
+        let reached = self.each(|_, _, _| {});
+        let main = &mut self.group.files.main;
+        main.set(operation.d, lower, written, reached);
+        main.set(operation.d + 1, upper, written, reached);
+        true
+    }
+
+    fn move_if(&mut self, operation: &Operation) -> bool {
+        let main = &self.group.files.main;
+        if !main.has(operation.needs_main) {
+            return false;
+        }
+        let (condition, values, written) = (main.get(operation.y), main.get(operation.x), main.written(operation.x));
+        let moves = lanes_where(condition, |value| value != 0);
+        let reached = self.each(|_, _, _| {});
+        self.group.files.main.set(operation.d, values, written, reached & moves);
+        true
+    }
+
+    /// Where a load or store goes.
+    #[inline(always)]
+    fn places(&self, operation: &Operation, size: u32, steps: bool) -> Places {
+        let main = &self.group.files.main;
+        let (base, pointer) = (main.get(operation.x), main.get(operation.y));
+        let count = if operation.uses_immediate { [operation.immediate; LANES] } else { main.get(operation.z) };
+        let mut places = Places { at: [0; LANES], pointer: [0; LANES] };
+        for lane in 0..LANES {
+            let distance = count[lane].wrapping_mul(size);
+            let start = base[lane].wrapping_add(pointer[lane]);
+            places.at[lane] = if steps { start } else { start.wrapping_add(distance) };
+            places.pointer[lane] = pointer[lane].wrapping_add(distance);
+        }
+        places
+    }
+
+    /// Whether all members may access these places, from `first` on.
+    #[inline(always)]
+    fn may_access(&self, operation: &Operation, at: &Row, size: u32, first: u32) -> bool {
+        let mut wrong = [0; LANES];
+        for lane in 0..LANES {
+            wrong[lane] = at[lane] & (size - 1) | u32::from(at[lane].wrapping_sub(first) >= END - first);
+        }
+        self.group.files.main.has(operation.needs_main) && self.group.files.is_nowhere(&wrong)
+    }
+
+    /// Whether stores of all members leave predecoded code alone.
+    #[inline(always)]
+    fn spares_code(&self, at: &Row) -> bool {
+        let (first, end) = self.group.memory.decoded_span();
+        let mut inside = [0; LANES];
+        for lane in 0..LANES {
+            inside[lane] = u32::from(at[lane].wrapping_sub(first) < end.wrapping_sub(first));
+        }
+        self.group.files.is_nowhere(&inside) || lanes_of(self.group.members).all(|lane| !self.group.memory.holds_code(at[lane]))
+    }
+
+    #[inline(always)]
+    fn load(&mut self, operation: &Operation, transfer: Transfer, steps: bool) -> bool {
+        let size = transfer.bytes();
+        let Places { at, pointer } = self.places(operation, size, steps);
+        if !self.may_access(operation, &at, size, if transfer == Transfer::AuxQuad { REGION_1 } else { BASE }) {
+            return false;
+        }
+        let d = operation.d;
+        let mut missing = [Missing::default(); 2];
+        match transfer {
+            Transfer::AuxPair => {
+                let reached = self.each(|n, memory, files| missing[0].note(n, files.aux.put_double(d, n, memory.double(at[n]))));
+                self.group.files.aux.note_pair(d, missing[0].written(), reached);
+                self.move_pointer(operation, pointer, steps, reached);
+            }
+            Transfer::AuxQuad => {
+                let reached = self.each(|n, memory, files| {
+                    missing[0].note(n, files.aux.put_double(d, n, memory.double(at[n])));
+                    missing[1].note(n, files.aux.put_double(d + 2, n, memory.double(at[n] + 8)));
+                });
+                self.group.files.aux.note_pair(d, missing[0].written(), reached);
+                self.group.files.aux.note_pair(d + 2, missing[1].written(), reached);
+                self.move_pointer(operation, pointer, steps, reached);
+            }
+            _ => {
+                let is_aux = matches!(transfer, Transfer::AuxWord | Transfer::AuxHalf | Transfer::AuxByte);
+                let mut values = [0; LANES];
+                let reached = self.each(|n, memory, _| {
+                    let (value, known) = part(at[n], transfer, memory.double(at[n]));
+                    values[n] = value;
+                    missing[0].note(n, known | 2);
+                });
+                self.move_pointer(operation, pointer, steps, reached);
+                let files = &mut *self.group.files;
+                let file = if is_aux { &mut files.aux } else { &mut files.main };
+                file.set(d, values, missing[0].written()[0], reached);
+            }
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn store(&mut self, operation: &Operation, transfer: Transfer, steps: bool) -> bool {
+        let size = transfer.bytes();
+        let Places { at, pointer } = self.places(operation, size, steps);
+        let d = operation.d;
+        let files = &*self.group.files;
+        let is_written = match transfer {
+            Transfer::AuxPair => files.aux.has_pair(d),
+            Transfer::AuxWord => files.aux.has(1 << d),
+            _ => files.main.has(1 << d),
+        };
+        if !is_written || !self.may_access(operation, &at, size, BASE) || !self.spares_code(&at) {
+            return false;
+        }
+        let reached = match transfer {
+            Transfer::AuxPair => {
+                let (low, high) = (files.aux.get(d), files.aux.get(d + 1));
+                self.each(|n, memory, _| memory.put_data(at[n], double(low[n], high[n])))
+            }
+            Transfer::AuxWord => {
+                let values = files.aux.get(d);
+                self.each(|n, memory, _| memory.put_word(at[n], values[n]))
+            }
+            _ => {
+                let values = files.main.get(d);
+                self.each(|n, memory, _| memory.put_word(at[n], values[n]))
+            }
+        };
+        self.move_pointer(operation, pointer, steps, reached);
+        true
+    }
+
+    #[inline(always)]
+    fn move_pointer(&mut self, operation: &Operation, pointer: Row, steps: bool, reached: Set) {
+        if steps {
+            self.group.files.main.set(operation.y, pointer, ALL, reached);
+        }
+    }
+
+    #[inline(always)]
+    fn paced(&mut self, operation: &Operation, pace: Pace) -> bool {
+        match pace {
+            Pace::Load2Store => self.paced_with::<true, true, true>(operation, operation.d + 2),
+            Pace::LoadStore => self.paced_with::<true, false, true>(operation, 15),
+            Pace::Load2 if operation.d == operation.e && operation.d < 8 => false,
+            Pace::Load2 => self.paced_with::<true, true, false>(operation, operation.e),
+            Pace::Store => self.paced_with::<false, false, true>(operation, 15),
+            Pace::LoadPairWord | Pace::LoadPairHalf => false,
+        }
+    }
+
+    /// A paced instruction that loads at its first and second address and stores at its third, or leaves some of that out.
+    #[inline(always)]
+    fn paced_with<const FIRST: bool, const SECOND: bool, const STORE: bool>(&mut self, operation: &Operation, second: u8) -> bool {
+        let mut codes = [0; 3];
+        for (number, which) in (0..3).filter(|&which| [FIRST, SECOND, STORE][which]).enumerate() {
+            codes[which] = operation.immediate >> (2 * number) & 3;
+        }
+        let Files { main, aux, .. } = &*self.group.files;
+        if !main.has(operation.needs_main) || STORE && !aux.has_pair(operation.e) {
+            return false;
+        }
+        let accesses = Accesses { used: [FIRST, SECOND, STORE], codes };
+        let Paced { at, next, wrong } = pace::plan(main.get(operation.x), main.get(operation.x + 1), main.get(operation.y), accesses);
+        if !self.group.files.is_nowhere(&wrong) || STORE && !self.spares_code(&at[2]) {
+            return false;
+        }
+        let (first, source) = (operation.d, operation.e);
+        let mut missing = [Missing::default(); 2];
+        let reached = self.each(|n, memory, files| {
+            let value = files.aux.double(source, n);
+            if SECOND {
+                missing[1].note(n, files.aux.put_double(second, n, memory.double(at[1][n])));
+            }
+            if FIRST {
+                missing[0].note(n, files.aux.put_double(first, n, memory.double(at[0][n])));
+            }
+            if STORE {
+                memory.put_data(at[2][n], value);
+            }
+        });
+        let Files { main, aux, .. } = &mut *self.group.files;
+        if SECOND {
+            aux.note_pair(second, missing[1].written(), reached);
+        }
+        if FIRST {
+            aux.note_pair(first, missing[0].written(), reached);
+        }
+        main.set(operation.x, next[0], ALL, reached);
+        main.set(operation.x + 1, next[1], ALL, reached);
+        true
+    }
+
+    /// Starts a repeat. Its partner runs once; here it is a no-operation.
+    fn repeat(self, operation: &Operation, next: u32) -> Outcome {
+        let Group { workers, members, files, .. } = self.group;
+        let repeats = members_of(workers, *members).any(|(_, worker)| worker.repeat.is_running());
+        if self.aux.is_some() || repeats || !next.is_multiple_of(8) || !files.main.has(operation.needs_main) {
+            return Outcome::Unusual;
+        }
+        let end = next + 8 * (operation.second + 1);
+        let counts =
+            if operation.uses_immediate { [operation.immediate; LANES] } else { files.main.get(operation.x).map(|count| count & 0xffff) };
+        for (n, worker) in members_of(workers, *members) {
+            worker.pc = if counts[n] == 0 { end } else { next };
+            if counts[n] != 0 {
+                worker.repeat = Repeat { first: next, end, count: counts[n] };
+            }
+        }
+        Outcome::Parts
+    }
+
+    fn go(&self, target: u32) -> Outcome {
+        if self.aux.is_some() { Outcome::Unusual } else { Outcome::Goes(target) }
+    }
+
+    fn branch_if(self, operation: &Operation, test: Test, next: u32) -> Outcome {
+        let main = &self.group.files.main;
+        if self.aux.is_some() || !main.has(operation.needs_main) {
+            return Outcome::Unusual;
+        }
+        let taken = lanes_where(main.get(operation.x), |value| test.passes(value));
+        self.split(taken, operation.immediate, next)
+    }
+
+    fn branch_decrement(self, operation: &Operation, next: u32) -> Outcome {
+        let main = &mut self.group.files.main;
+        if self.aux.is_some() || !main.has(operation.needs_main) {
+            return Outcome::Unusual;
+        }
+        let counts = main.get(operation.d);
+        let taken = lanes_where(counts, |count| count != 0);
+        let written = main.written(operation.d) | taken;
+        main.set(operation.d, counts.map(|count| count.saturating_sub(1)), written, ALL);
+        self.split(taken, operation.immediate, next)
+    }
+
+    /// The lanes of `taken` go to `target`, the others to `next`.
+    fn split(self, taken: Set, target: u32, next: u32) -> Outcome {
+        let Group { workers, members, .. } = self.group;
+        match (taken as u8) & *members {
+            0 => Outcome::Goes(next),
+            all if all == *members => Outcome::Goes(target),
+            some => {
+                members_of(workers, *members).for_each(|(n, worker)| worker.pc = if some >> n & 1 == 1 { target } else { next });
+                Outcome::Parts
+            }
+        }
+    }
+}
+
+/// Which of the registers that lanes of a pair were loaded into got poison: two bits a lane.
+#[derive(Clone, Copy, Default)]
+struct Missing(u32);
+
+impl Missing {
+    /// Notes the two written bits of a lane.
+    #[inline(always)]
+    fn note(&mut self, lane: usize, written: u32) {
+        self.0 |= (written ^ 3) << (2 * lane);
+    }
+
+    /// The written lanes of both registers.
+    #[inline(always)]
+    fn written(self) -> [Set; 2] {
+        if self.0 == 0 { [ALL; 2] } else { self.taken_apart() }
+    }
+
+    #[cold]
+    fn taken_apart(self) -> [Set; 2] {
+        [0, 1].map(|half| (0..LANES).fold(0, |lanes, lane| lanes | (!self.0 >> (2 * lane + half) & 1) << lane))
+    }
+}
+
+/// A word, a half or a byte out of the 64 bits around it, and whether it was written.
+#[inline(always)]
+fn part(address: u32, transfer: Transfer, (value, written): (u64, u32)) -> (u32, u32) {
+    let value = value >> (8 * (address % 8));
+    let part = match transfer {
+        Transfer::SignedHalf => value as i16 as u32,
+        Transfer::ZeroHalf => u32::from(value as u16),
+        Transfer::AuxHalf => u32::from(value as u16) * 0x1_0001,
+        Transfer::SignedByte => value as i8 as u32,
+        Transfer::ZeroByte => u32::from(value as u8),
+        Transfer::AuxByte => u32::from(value as u8) * 0x0101_0101,
+        _ => value as u32,
+    };
+    (part, written >> (address / 4 % 2) & 1)
+}
+
+/// What an aux instruction writes: up to two rows from a register on.
+#[derive(Default)]
+pub(crate) struct Results {
+    pub(crate) register: u8,
+    pub(crate) count: usize,
+    pub(crate) rows: [Row; 2],
+    pub(crate) written: [Set; 2],
+}
+
+impl Results {
+    /// Takes over the result of one worker.
+    fn enter(&mut self, lane: usize, result: AuxResult) {
+        (self.register, self.count) = (result.register, result.count.into());
+        for half in 0..2 {
+            self.rows[half][lane] = (result.value >> (32 * half)) as u32;
+            self.written[half] |= (result.written >> half & 1) << lane;
+        }
+    }
+}
+
+impl Group<'_> {
+    /// The aux lane of one worker.
+    #[inline(never)]
+    fn alone(&mut self, aux: &Operation, n: usize) -> crate::fault::Step<AuxResult> {
+        self.files.give_aux(n, &mut self.workers[n]);
+        vector_unit::execute(&mut self.workers[n], aux, self.coefficients)
+    }
+}
+
+/// The results of an aux instruction for all members, if they can be had without faults.
+#[inline(always)]
+fn results(group: &mut Group<'_>, aux: &Operation) -> Option<Results> {
+    let file = &group.files.aux;
+    match aux.kind {
+        Kind::SetAux => Some(Results { register: aux.d, count: 1, rows: [[aux.immediate; LANES], [0; LANES]], written: [ALL; 2] }),
+        Kind::Matrix(Matrix::HalfHalfHalf16) => products::step(group, aux),
+        Kind::Matrix(Matrix::HalfSingleSingle8) => products::step_single(group, aux),
+        Kind::Half { lane, four, broadcast } if file.has(aux.needs_aux) && floats_are_plain(group) => {
+            let a = [file.get(aux.x), file.get(if four { aux.x | 1 } else { aux.x })];
+            let b = [file.get(aux.y), file.get(if four { aux.y | 1 } else { aux.y })];
+            let rows = lanes::half(lane, broadcast, a, b, group.members)?;
+            Some(Results { register: aux.d, count: if four { 2 } else { 1 }, rows, written: [ALL; 2] })
+        }
+        Kind::PairBits(bits) => {
+            let (a, b) = (aux.x & 14, aux.y & 14);
+            let written = file.written(a) & file.written(a + 1) & file.written(b) & file.written(b + 1);
+            let mut rows = [[0; LANES]; 2];
+            for lane in 0..LANES {
+                let value = bits.apply(file.double(a, lane), file.double(b, lane));
+                (rows[0][lane], rows[1][lane]) = (value as u32, (value >> 32) as u32);
+            }
+            Some(Results { register: aux.d, count: 2, rows, written: [written; 2] })
+        }
+        _ => None,
+    }
+}
+
+/// Whether all members round to nearest even and raise no exceptions.
+#[inline(always)]
+pub(crate) fn floats_are_plain(group: &Group<'_>) -> bool {
+    group.workers.iter().enumerate().fold(true, |all, (n, worker)| all & (group.members >> n & 1 == 0 || worker.float.is_plain()))
+}
+
+/// Members in the order of their slots.
+#[inline(always)]
+pub(crate) fn lanes_of(members: u8) -> impl Iterator<Item = usize> {
+    (0..WORKERS).filter(move |n| members >> n & 1 == 1)
+}
+
+#[inline(always)]
+fn lanes_where(row: Row, holds: impl Fn(u32) -> bool) -> Set {
+    row.iter().enumerate().fold(0, |lanes, (lane, &value)| lanes | Set::from(holds(value)) << lane)
+}
+
+#[inline(always)]
+fn double(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// Integer arithmetic on rows; what kernels use most has a loop of its own.
+#[inline(always)]
+fn integer_rows(integer: Integer, a: Row, b: Row) -> Row {
+    #[inline(always)]
+    fn rows(a: Row, b: Row, f: impl Fn(u32, u32) -> u32) -> Row {
+        let mut row = [0; LANES];
+        for lane in 0..LANES {
+            row[lane] = f(a[lane], b[lane]);
+        }
+        row
+    }
+    match integer {
+        Integer::Add => rows(a, b, |a, b| Integer::Add.apply(a, b)),
+        Integer::Subtract => rows(a, b, |a, b| Integer::Subtract.apply(a, b)),
+        Integer::And => rows(a, b, |a, b| Integer::And.apply(a, b)),
+        Integer::Or => rows(a, b, |a, b| Integer::Or.apply(a, b)),
+        Integer::ExclusiveOr => rows(a, b, |a, b| Integer::ExclusiveOr.apply(a, b)),
+        Integer::Multiply => rows(a, b, |a, b| Integer::Multiply.apply(a, b)),
+        Integer::ShiftLeft => rows(a, b, |a, b| Integer::ShiftLeft.apply(a, b)),
+        Integer::ShiftRight => rows(a, b, |a, b| Integer::ShiftRight.apply(a, b)),
+        other => rows(a, b, |a, b| other.apply(a, b)),
+    }
+}
