@@ -62,6 +62,7 @@ impl Call {
         self
     }
 
+    /// Runs the call by the fast path and by the reference interpreter of the simulator, which must agree in everything.
     pub(crate) fn run(self) -> Outcome {
         let (code, entry) = code(&self.kernel, &self.defines);
         let arguments = self.arguments.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -69,10 +70,18 @@ impl Call {
         memory.extend([(CODE, code), (ARGUMENTS, arguments)]);
         memory.retain(|(_, bytes)| !bytes.is_empty());
         let segments: Vec<Segment> = memory.into_iter().map(|(address, bytes)| segment(address, bytes)).collect();
-        let mut tile = SingleTile::new(&Parameters::shipped(), 1);
-        tile.load(&segments).unwrap_or_else(|fault| panic!("{}: {fault}", self.kernel));
-        let clocks = tile.run_call(entry, ARGUMENTS).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines)).clocks;
-        Outcome { tile, clocks }
+        let [mut tile, mut reference] = [1; 2].map(|seed| SingleTile::new(&Parameters::shipped(), seed));
+        reference.use_reference_interpreter();
+        for tile in [&mut tile, &mut reference] {
+            tile.load(&segments).unwrap_or_else(|fault| panic!("{}: {fault}", self.kernel));
+        }
+        let call = |tile: &mut SingleTile| {
+            tile.run_call(entry, ARGUMENTS).unwrap_or_else(|fault| panic!("{} {:?}: {fault}", self.kernel, self.defines))
+        };
+        let measured = call(&mut tile);
+        assert_eq!(measured, call(&mut reference), "{} {:?}", self.kernel, self.defines);
+        assert_eq!(tile.first_difference(&reference), None, "{} {:?}", self.kernel, self.defines);
+        Outcome { tile, clocks: measured.clocks }
     }
 }
 
