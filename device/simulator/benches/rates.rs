@@ -2,6 +2,9 @@
 //!
 //! Time is processor time of the process, so that other programs on the machine disturb less. Each loop runs twice, by the fast
 //! path and by the reference interpreter, for their ratio in one run.
+//!
+//! Million a second on a 3.2 GHz EPYC with AVX-512, fast path and reference: matrix 38 and 12, copy 109 and 38, arithmetic 81
+//! and 21, scalar 287 and 72, skewed 80 and 72; exchange 125 words. With other programs on both cores a third less.
 
 use std::sync::Arc;
 use std::time::Duration;
