@@ -26,6 +26,8 @@ pub struct Parameters {
     pub state: State,
     /// How the simulator computes.
     pub arithmetic: Arithmetic,
+    /// What the simulator does where no public source says anything.
+    pub choice: Choice,
 }
 
 /// Immediate values without public numbers.
@@ -48,6 +50,8 @@ pub struct Immediates {
     pub tamp_f8v8_e4: Phases<4>,
     /// Weight columns 0..4 of the 1x4 slim convolution.
     pub tslic_f16v4_1x4: Weights<4>,
+    /// Steps of the 1x4 f32 slim convolution: column n, low halves 2n, high halves 2n + 1.
+    pub tslic_f32_1x4: Phases<8>,
     /// Phases 0..2 of the transposer's input.
     pub tistacc: Phases<2>,
     /// Phases 0..2 of the transposer's output.
@@ -219,6 +223,83 @@ pub struct Arithmetic {
     pub prng: String,
 }
 
+/// What the simulator does where no public source says anything.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Choice {
+    /// What the class forms give.
+    pub class_codes: ClassCodes,
+    /// Accumulators of `f32v2aop`: x0*y0, x1*y0, x0*y1, x1*y1.
+    #[serde(with = "array")]
+    pub aop_accumulators: [u32; 4],
+    /// The half of the packed deltas of `ldb16b16` that moves by one element.
+    pub ldb16b16_counted_half: PackedHalf,
+    /// Bytes of one unit of the lowest four bits of `ldb16b16`'s last operand.
+    pub ldb16b16_mini_bytes: u32,
+    /// Bytes that stride code 0 moves the second access of `ld64a32pace` and `ld64b16pace`.
+    pub narrow_pace_stride_bytes: u32,
+    /// What a value beyond an FP8 format becomes.
+    pub fp8_overflow: Fp8Overflow,
+    /// How the two calls of an f32 slim convolution share its work.
+    pub f32_slic: String,
+}
+
+/// Codes of IEEE 754 classes, at most 15.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the fields are the names of the classes")]
+pub struct ClassCodes {
+    pub signalling_nan: u32,
+    pub quiet_nan: u32,
+    pub positive_zero: u32,
+    pub negative_zero: u32,
+    pub positive_subnormal: u32,
+    pub negative_subnormal: u32,
+    pub positive_normal: u32,
+    pub negative_normal: u32,
+    pub positive_infinity: u32,
+    pub negative_infinity: u32,
+}
+
+impl ClassCodes {
+    /// Codes of signalling and quiet NaN, then of zero, subnormal, normal and infinity, each positive and negative.
+    #[must_use]
+    pub fn in_order(&self) -> [u32; 10] {
+        [
+            self.signalling_nan,
+            self.quiet_nan,
+            self.positive_zero,
+            self.negative_zero,
+            self.positive_subnormal,
+            self.negative_subnormal,
+            self.positive_normal,
+            self.negative_normal,
+            self.positive_infinity,
+            self.negative_infinity,
+        ]
+    }
+}
+
+/// One of two 16-bit numbers in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PackedHalf {
+    /// Bits 15:0.
+    Low,
+    /// Bits 31:16.
+    High,
+}
+
+/// What a value beyond an FP8 format becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fp8Overflow {
+    /// The largest number of its sign.
+    Largest,
+    /// NaN.
+    Nan,
+}
+
 /// A value of the table as reports show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Entry {
@@ -240,6 +321,7 @@ impl Entry {
         let status = match section {
             "slots" => "poplibs estimate",
             "supervisor" => "isa-notes 3",
+            "choice" => "the simulator's own",
             _ => "assumed",
         };
         Self {
@@ -310,6 +392,7 @@ impl Parameters {
             of("tamp_f32_e1", &table.tamp_f32_e1.kind, &table.tamp_f32_e1.status),
             of("tamp_f8v8_e4", &table.tamp_f8v8_e4.kind, &table.tamp_f8v8_e4.status),
             of("tslic_f16v4_1x4", &table.tslic_f16v4_1x4.kind, &table.tslic_f16v4_1x4.status),
+            of("tslic_f32_1x4", &table.tslic_f32_1x4.kind, &table.tslic_f32_1x4.status),
             of("tistacc", &table.tistacc.kind, &table.tistacc.status),
             of("tstacc", &table.tstacc.kind, &table.tstacc.status),
             of("gina", &table.gina.kind, &table.gina.status),
@@ -351,6 +434,7 @@ impl Parameters {
             "f16v4stacc" => Some("tstacc"),
             "f16v4istacc" => Some("tistacc"),
             "f32v2aop" => Some("aop"),
+            name if name.starts_with("f32") && name.ends_with("slic") => Some("tslic_f32_1x4"),
             name if name.ends_with("slic") => Some("tslic_f16v4_1x4"),
             name if name.starts_with("f8v8") => Some("tamp_f8v8_e4"),
             name if name.starts_with("f16v4") && table.tamp_f16v4_e4.p.contains(&value) => Some("tamp_f16v4_e4"),
@@ -397,6 +481,12 @@ impl Parameters {
         }
         if let Some((name, _)) = self.slots.iter().find(|(name, slots)| **slots == 0 && *name != "rpt_loop_overhead") {
             return fault(format!("slots.{name}: expected at least 1, found 0"));
+        }
+        if let Some(code) = self.choice.class_codes.in_order().into_iter().find(|code| *code > 15) {
+            return fault(format!("choice.class_codes: expected codes up to 15, found {code}"));
+        }
+        if let Some(number) = self.choice.aop_accumulators.into_iter().find(|number| *number > 31) {
+            return fault(format!("choice.aop_accumulators: expected numbers up to 31, found {number}"));
         }
         Ok(())
     }

@@ -1,6 +1,8 @@
 //! Floating-point state of a worker: control, sticky flags, random source; and results rounded once (isa-notes 8).
 
-use crate::float_format::{F16_MAX_BITS, F16_NAN_BITS, Rounding, f16_magnitude, f16_magnitude_nearest, f16_magnitude_stochastic};
+use crate::float_format::{
+    F16_MAX_BITS, F16_NAN_BITS, F32_NAN_BITS, Rounding, f16_magnitude, f16_magnitude_nearest, f16_magnitude_stochastic,
+};
 
 /// Flag and enable bits of `$FP_STS` and `$FP_CTL`.
 pub(crate) const INVALID: u32 = 1;
@@ -99,8 +101,11 @@ impl FloatState {
         sum
     }
 
-    /// Rounds `value` to f32. `rest` has the sign of what `value` itself already lost.
+    /// Rounds `value` to f32; every NaN becomes the quiet one. `rest` has the sign of what `value` itself already lost.
     pub(crate) fn round32(&mut self, value: f64, rest: f64) -> f32 {
+        if value.is_nan() {
+            return f32::from_bits(F32_NAN_BITS);
+        }
         let rounding = self.rounding();
         let nearest = value as f32;
         let result = match rounding {

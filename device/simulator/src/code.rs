@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ipu21::isa::{self, Form, FormId, Lane, Mode, OperandKind};
 use ipu21::parameters::Parameters;
 
+use crate::choice::Choices;
 use crate::fault::{Cause, Step, fail};
 use crate::memory::{BASE, REGION_1, TileMemory};
 use crate::operation::{Kind, Matrix, kind_of};
@@ -57,7 +58,7 @@ pub(crate) struct Operation {
     pub(crate) reads_main: u16,
     /// The immediate; the whole first word of exchange and undecodable words.
     pub(crate) immediate: u32,
-    /// Second word of `sendpicp`, body size of `rpt`.
+    /// Second word of `sendpicp`, body size of `rpt`, or what [`Choices`] say of the form.
     pub(crate) second: u32,
     form: Option<FormId>,
 }
@@ -82,6 +83,7 @@ type BlocksByWords = HashMap<([u32; BLOCK_WORDS], u64), Arc<Block>>;
 pub(crate) struct Decoder {
     recipes: Vec<Recipe>,
     phases: Phases,
+    choices: Choices,
     blocks: Mutex<BlocksByWords>,
 }
 
@@ -99,6 +101,7 @@ struct Phases {
     single: Vec<(u32, u8, u8)>,
     byte: Vec<(u32, u8, u8)>,
     slim: Vec<(u32, u8, u8)>,
+    slim_single: Vec<(u32, u8, u8)>,
     sort_in: Vec<(u32, u8, u8)>,
     sort_out: Vec<(u32, u8, u8)>,
 }
@@ -117,6 +120,7 @@ impl Phases {
             single: chains(&immediate.tamp_f32_e4.p, &immediate.tamp_f32_e2.p, &[]),
             byte: chains(&immediate.tamp_f8v8_e4.p, &[], &[]),
             slim: numbered(&immediate.tslic_f16v4_1x4.w, 8).collect(),
+            slim_single: numbered(&immediate.tslic_f32_1x4.p, 8).collect(),
             sort_in: numbered(&immediate.tistacc.p, 0).collect(),
             sort_out: numbered(&immediate.tstacc.p, 0).collect(),
         }
@@ -127,6 +131,7 @@ impl Phases {
             Kind::Matrix(Matrix::Single8 | Matrix::Single16) => &self.single,
             Kind::Matrix(Matrix::ByteHalfHalf16) => &self.byte,
             Kind::Matrix(_) => &self.half,
+            Kind::Slim(Matrix::Single8 | Matrix::Single16) => &self.slim_single,
             Kind::Slim(_) => &self.slim,
             Kind::SortIn => &self.sort_in,
             Kind::SortOut => &self.sort_out,
@@ -182,6 +187,7 @@ impl Decoder {
         Decoder {
             recipes: isa::forms().map(|(_, form)| recipe(form)).collect(),
             phases: Phases::new(parameters),
+            choices: Choices::of(&parameters.choice),
             blocks: Mutex::new(HashMap::new()),
         }
     }
@@ -234,6 +240,7 @@ impl Decoder {
             operation.second = if decoded.words == 2 { words[1] } else { 0 };
         }
         self.choose_phase(&mut operation);
+        self.choices.enter(&mut operation);
         operation
     }
 

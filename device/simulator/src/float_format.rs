@@ -1,5 +1,7 @@
 //! Number formats: binary16 to and from f64 with one rounding, and the two FP8 formats (isa-notes 8).
 
+use crate::choice::Class;
+
 /// Rounding of `$FP_CTL.RND` and `f32int` (isa-notes 8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rounding {
@@ -148,6 +150,19 @@ impl Fp8 {
         if bit & 1 == 1 { Fp8::F143 } else { Fp8::F152 }
     }
 
+    /// The code of NaN in both formats.
+    pub(crate) const NAN: u8 = 0x80;
+
+    /// The class of a code. The formats have no infinities and no signalling NaN.
+    pub(crate) fn class(self, code: u8) -> Class {
+        match code {
+            Fp8::NAN => Class::QuietNan,
+            0 => Class::Zero,
+            code if (code & 0x7f) >> self.fraction_bits() == 0 => Class::Subnormal,
+            _ => Class::Normal,
+        }
+    }
+
     fn fraction_bits(self) -> i32 {
         match self {
             Fp8::F143 => 3,
@@ -164,7 +179,7 @@ impl Fp8 {
 
     /// The value of a code.
     pub(crate) fn value(self, code: u8) -> f64 {
-        if code == 0x80 {
+        if code == Fp8::NAN {
             return f64::NAN;
         }
         let fraction_bits = self.fraction_bits();
@@ -178,7 +193,7 @@ impl Fp8 {
     /// The nearest code (ties to even, the largest for all beyond it, infinity included) and whether the value overflowed.
     pub(crate) fn code(self, value: f64) -> (u8, bool) {
         if value.is_nan() {
-            return (0x80, false);
+            return (Fp8::NAN, false);
         }
         let largest = self.value(0x7f);
         let step = largest - self.value(0x7e);

@@ -11,6 +11,7 @@ mod float_format;
 mod memory;
 mod operation;
 
+mod choice;
 mod code;
 mod coefficients;
 mod context;

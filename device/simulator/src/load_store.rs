@@ -1,6 +1,7 @@
 //! Loads, stores and integer arithmetic of the main lane: the part that workers and the supervisor share, and the
 //! worker's aux loads.
 
+use crate::choice::delta_steps;
 use crate::code::Operation;
 use crate::context::{MainRegisters, Worker};
 use crate::fault::{Cause, Place, Step, fail};
@@ -206,5 +207,23 @@ pub(crate) fn load_delta_pair(worker: &mut Worker, operation: &Operation, memory
     worker.set_aux(operation.d, value, value_written);
     worker.main.set(operation.z, deltas, written == 1);
     worker.main.set(operation.x, pointer.wrapping_add(4), true);
+    Ok(())
+}
+
+/// `ldb16b16`: 16 bits at base + delta[15:0] and at base + delta[31:16], each in both halves of its register. The deltas move as
+/// `[choice]` says, and the last operand loses its lowest four bits.
+pub(crate) fn load_two_halves(worker: &mut Worker, operation: &Operation, memory: &TileMemory) -> Step {
+    worker.main.need(operation)?;
+    let (base, deltas, mini) = (worker.main.get(operation.x), worker.main.get(operation.y), worker.main.get(operation.z));
+    let (first, second) = (base.wrapping_add(deltas & 0xffff), base.wrapping_add(deltas >> 16));
+    let (low, low_written) = memory.load_half(first)?;
+    let (high, high_written) = memory.load_half(second)?;
+    apart(first, second)?;
+    worker.set_aux(operation.d, low * 0x1_0001, low_written);
+    worker.set_aux(operation.d + 1, high * 0x1_0001, high_written);
+    let [by_low, by_high] = delta_steps(operation, mini);
+    let moved = deltas.wrapping_add(by_low) & 0xffff | (deltas >> 16).wrapping_add(by_high) << 16;
+    worker.main.set(operation.y, moved, true);
+    worker.main.set(operation.z, mini >> 4, true);
     Ok(())
 }

@@ -239,6 +239,36 @@ impl Accumulators {
         result
     }
 
+    /// One of the two calls of an f32 SLIC step of the 1x4 shape on the first `sets` sets. The couple that leaves set 1 in the first
+    /// call waits in AACC[17] and AACC[19] for the second, in which the partials of set 1 enter.
+    pub(crate) fn slim_single(&mut self, second: bool, sets: usize, partial: Couple, product: impl Fn(usize) -> f64) -> Couple {
+        let nothing = Couple { values: [0.0; 2], written: true };
+        if !second {
+            let result = self.slim(0, partial, &product);
+            if sets == 2 {
+                let waiting = self.slim(1, nothing, &product);
+                self.staging[8..10].copy_from_slice(&waiting.values);
+                self.staging_written = self.staging_written & !0x300 | u16::from(waiting.written) * 0x300;
+            }
+            return result;
+        }
+        for unit in 0..8 * sets {
+            let entering = if unit >= 14 { f64::from(partial.values[unit - 14]) } else { 0.0 };
+            self.add(unit, product(unit) + entering);
+        }
+        if sets == 1 {
+            return Couple { written: false, ..nothing };
+        }
+        self.active_written &= if partial.written { u16::MAX } else { 0x3fff };
+        Couple { values: [self.staging[8], self.staging[9]], written: self.staging_written & 0x300 == 0x300 }
+    }
+
+    /// Adds to AACC[number].
+    pub(crate) fn add_to(&mut self, number: usize, value: f64) {
+        let sums = if number.is_multiple_of(2) { &mut self.active } else { &mut self.staging };
+        sums[number / 2] = (value + f64::from(sums[number / 2])) as f32;
+    }
+
     /// AACC[2i] += values[i].
     pub(crate) fn accumulate(&mut self, values: &[f64]) {
         for (unit, value) in values.iter().enumerate() {

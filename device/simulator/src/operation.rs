@@ -185,6 +185,7 @@ pub(crate) enum Kind {
     LoadQuadWord,
     LoadDelta(Transfer),
     LoadDeltaPair,
+    LoadTwoHalves,
     PackAddresses,
     // both contexts, system
     Get,
@@ -224,6 +225,9 @@ pub(crate) enum Kind {
     RoundSingle,
     HalfToByte { eight: bool },
     ByteToHalf { four: bool },
+    HalfClass { four: bool },
+    SingleClass { two: bool },
+    ByteClass,
     HalfUniform { four: bool },
     SingleUniform { two: bool },
     Random { two: bool },
@@ -235,6 +239,7 @@ pub(crate) enum Kind {
     SingleAccumulate { kind: Accumulated },
     HalfDot { four: bool },
     SingleDot { two: bool },
+    OuterProduct,
     HalfGetAccumulators,
     HalfExchangeAccumulators,
     SingleExchangeAccumulators,
@@ -400,6 +405,7 @@ fn memory_form(mnemonic: &str, variant: &str) -> Option<Kind> {
         "ldd16a64" => return Some(Kind::LoadDelta(AuxPair)),
         "ldd16b16" => return Some(Kind::LoadDelta(AuxHalf)),
         "ldd16v2a32" => return Some(Kind::LoadDeltaPair),
+        "ldb16b16" => return Some(Kind::LoadTwoHalves),
         _ => return None,
     };
     Some(if store { Kind::Store { transfer, step } } else { Kind::Load { transfer, step } })
@@ -503,6 +509,11 @@ fn conversion(mnemonic: &str) -> Option<Kind> {
         "f16v8tof8" => Kind::HalfToByte { eight: true },
         "f8v2tof16" => Kind::ByteToHalf { four: false },
         "f8v4tof16" => Kind::ByteToHalf { four: true },
+        "f16v2class" => Kind::HalfClass { four: false },
+        "f16v4class" => Kind::HalfClass { four: true },
+        "f32class" => Kind::SingleClass { two: false },
+        "f32v2class" => Kind::SingleClass { two: true },
+        "f8v4class" => Kind::ByteClass,
         "f16v2sufromui" => Kind::HalfUniform { four: false },
         "f16v4sufromui" => Kind::HalfUniform { four: true },
         "f32sufromui" => Kind::SingleUniform { two: false },
@@ -532,6 +543,7 @@ fn accumulator_form(mnemonic: &str) -> Option<Kind> {
         "f16v4cmac" => Kind::HalfDot { four: true },
         "f32mac" => Kind::SingleDot { two: false },
         "f32v2mac" => Kind::SingleDot { two: true },
+        "f32v2aop" => Kind::OuterProduct,
         "f16v4gacc" => Kind::HalfGetAccumulators,
         "f16v2gina" => Kind::HalfExchangeAccumulators,
         "f32v2gina" => Kind::SingleExchangeAccumulators,
@@ -557,14 +569,9 @@ fn accumulator_form(mnemonic: &str) -> Option<Kind> {
     })
 }
 
-/// Forms whose semantics no public source fixes: class codes, outer product, random loads, top-k.
+/// Forms that public sources name and nothing more.
 fn without_public_meaning(mnemonic: &str) -> Option<Kind> {
-    match mnemonic {
-        "f16v2class" | "f16v4class" | "f32class" | "f32v2class" | "f8v4class" | "f32v2aop" | "ldb16b16" | "f16v8topk" | "f32v4topk" => {
-            Some(Kind::NotSimulated)
-        }
-        _ => None,
-    }
+    matches!(mnemonic, "f16v8topk" | "f32v4topk").then_some(Kind::NotSimulated)
 }
 
 impl Integer {
@@ -667,6 +674,9 @@ impl Kind {
                 | Kind::RoundSingle
                 | Kind::HalfToByte { .. }
                 | Kind::ByteToHalf { .. }
+                | Kind::HalfClass { .. }
+                | Kind::SingleClass { .. }
+                | Kind::ByteClass
                 | Kind::HalfUniform { .. }
                 | Kind::SingleUniform { .. }
                 | Kind::Random { .. }
@@ -678,6 +688,7 @@ impl Kind {
                 | Kind::SingleAccumulate { .. }
                 | Kind::HalfDot { .. }
                 | Kind::SingleDot { .. }
+                | Kind::OuterProduct
                 | Kind::HalfGetAccumulators
                 | Kind::HalfExchangeAccumulators
                 | Kind::SingleExchangeAccumulators

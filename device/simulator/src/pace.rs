@@ -34,7 +34,13 @@ impl Triple {
     /// Moves address `which` by its stride code: 0 = 8 bytes, k = 8 * signed field k of the stride register.
     #[inline(always)]
     fn advance(&mut self, which: usize, code: u32, strides: u32) {
-        let bytes = if code == 0 { 8 } else { field(strides, code) << 3 };
+        self.advance_or(which, code, strides, 8);
+    }
+
+    /// The same with another number of bytes for stride code 0.
+    #[inline]
+    fn advance_or(&mut self, which: usize, code: u32, strides: u32, default: u32) {
+        let bytes = if code == 0 { default as i32 } else { field(strides, code) << 3 };
         self.0[which] = self.0[which].wrapping_add(bytes as u32) & ADDRESS;
     }
 }
@@ -159,7 +165,8 @@ pub(crate) fn execute(worker: &mut Worker, operation: &Operation, pace: Pace, me
         Pace::Load2 | Pace::LoadPairWord | Pace::LoadPairHalf => {
             load_two(worker, operation, pace, memory, [first, second])?;
             triple.advance(0, codes & 3, strides);
-            triple.advance(1, codes >> 2 & 3, strides);
+            let default = if pace == Pace::Load2 { 8 } else { operation.second };
+            triple.advance_or(1, codes >> 2 & 3, strides, default);
         }
     }
     let (lower, upper) = triple.pack();
@@ -168,11 +175,7 @@ pub(crate) fn execute(worker: &mut Worker, operation: &Operation, pace: Pace, me
     Ok(())
 }
 
-/// The default stride of a narrow second access is not public: only explicit strides are simulated.
 fn load_two(worker: &mut Worker, operation: &Operation, pace: Pace, memory: &TileMemory, [first, second]: [u32; 2]) -> Step {
-    if pace != Pace::Load2 && operation.immediate >> 2 & 3 == 0 {
-        return fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate });
-    }
     let overlap = operation.d == operation.e || (pace != Pace::Load2 && operation.d == operation.e & !1);
     if overlap && operation.d < 8 {
         return fail(Cause::SameDestination { form: operation.name() });

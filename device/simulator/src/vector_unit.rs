@@ -3,6 +3,7 @@
 //! [`execute`] reads registers as they were before the bundle and returns what to write; memory is never touched here.
 
 use crate::arithmetic::{DIVIDE_BY_ZERO, FloatState, INVALID};
+use crate::choice::{Class, class_code, outer_accumulator};
 use crate::code::Operation;
 use crate::coefficients::Coefficients;
 use crate::context::{Worker, poison};
@@ -168,7 +169,21 @@ fn conversions(worker: &mut Worker, operation: &Operation, coefficients: &Coeffi
             };
             one(d, round_single(worker.aux(x), rounding))
         }
-        Kind::HalfToByte { eight } => half_to_byte(worker, d, x, eight),
+        Kind::HalfToByte { eight } => half_to_byte(worker, operation, eight),
+        Kind::HalfClass { four } => {
+            let lanes = if four { worker.aux_pair(x) } else { worker.aux(x).into() };
+            let class = |i: u32| class_of((lanes >> (16 * i)) as u32 & 0x7fff, 10, 0x7c00);
+            one(d, classes(operation, if four { 4 } else { 2 }, |i| (class(i), lanes >> (16 * i + 15) & 1 == 1)))
+        }
+        Kind::SingleClass { two: pair } => {
+            let lanes = if pair { worker.aux_pair(x) } else { worker.aux(x).into() };
+            let class = |i: u32| class_of((lanes >> (32 * i)) as u32 & 0x7fff_ffff, 23, 0x7f80_0000);
+            one(d, classes(operation, if pair { 2 } else { 1 }, |i| (class(i), lanes >> (32 * i + 31) & 1 == 1)))
+        }
+        Kind::ByteClass => {
+            let (codes, format) = (worker.aux(x), Fp8::of(worker.byte_format));
+            one(d, classes(operation, 4, |i| (format.class((codes >> (8 * i)) as u8), codes >> (8 * i + 7) & 1 == 1)))
+        }
         Kind::ByteToHalf { four } => byte_to_half(worker, d, x, four),
         Kind::HalfUniform { four } => {
             let lanes = if four { worker.aux_pair(x) } else { worker.aux(x).into() };
@@ -243,6 +258,15 @@ fn accumulators(worker: &mut Worker, operation: &Operation, coefficients: &Coeff
                 |i: usize| f64::from(f32::from_bits(worker.aux[x as usize + i])) * f64::from(f32::from_bits(worker.aux[y as usize + i]));
             let sums = [product(0), if pair { product(1) } else { 0.0 }];
             worker.accumulators.accumulate(&sums[..if pair { 2 } else { 1 }]);
+            NOTHING
+        }
+        Kind::OuterProduct => {
+            only_zero(operation)?;
+            let value = |register: u8| f64::from(f32::from_bits(worker.aux(register)));
+            let products = [(x, y), (x + 1, y), (x, y + 1), (x + 1, y + 1)].map(|(a, b)| value(a) * value(b));
+            for (which, product) in (0..).zip(products) {
+                worker.accumulators.add_to(outer_accumulator(operation, which), product);
+            }
             NOTHING
         }
         Kind::HalfGetAccumulators => {
@@ -441,7 +465,7 @@ fn matrix_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coeff
 
 fn slim_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coefficients: &Coefficients) -> Step<AuxResult> {
     if matches!(matrix, Matrix::Single8 | Matrix::Single16) {
-        return fail(Cause::NotSimulated { form: operation.name(), value: operation.immediate });
+        return slim_single_step(worker, operation, matrix, coefficients);
     }
     let (entering, sets) = partials(worker, operation.y, matrix);
     let entering = &entering[..sets];
@@ -459,6 +483,20 @@ fn slim_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coeffic
         };
     }
     Ok(delivered(worker, operation.d, matrix, results))
+}
+
+/// One of the two calls of an f32 step (isa-notes 10.4): the low halves of the coefficients, then the high ones. The first moves the
+/// chains and the couple of set 0, the second the couple of set 1 (parameters.toml `f32_slic`).
+fn slim_single_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coefficients: &Coefficients) -> Step<AuxResult> {
+    let sets = if matrix == Matrix::Single16 { 2 } else { 1 };
+    need_coefficients(coefficients, sets, operation)?;
+    let partial = partials(worker, operation.y, matrix)[0];
+    let x = f64::from(f32::from_bits(worker.aux(operation.x)));
+    let (column, half) = (operation.phase as usize / 2, operation.phase as usize % 2);
+    let product = |unit: usize| x * coefficients.single(4 * unit + column, half);
+    let result = worker.accumulators.slim_single(half == 1, sets as usize, partial, product);
+    worker.scale_written = false;
+    Ok(delivered(worker, operation.d, matrix, [result; 2]))
 }
 
 /// `uget` and `uput`: the upper control registers of a worker (isa.toml csr 0x100..0x10a).
@@ -723,7 +761,29 @@ fn signed6(value: u32) -> i32 {
     ((value << 26) as i32) >> 26
 }
 
-fn half_to_byte(worker: &mut Worker, d: u8, x: u8, eight: bool) -> AuxResult {
+/// The class of a magnitude with so many fraction bits, of which the highest makes a NaN quiet.
+fn class_of(magnitude: u32, fraction_bits: u32, infinity: u32) -> Class {
+    match magnitude {
+        0 => Class::Zero,
+        m if m > infinity && m >> (fraction_bits - 1) & 1 == 1 => Class::QuietNan,
+        m if m > infinity => Class::SignallingNan,
+        m if m == infinity => Class::Infinity,
+        m if m >> fraction_bits == 0 => Class::Subnormal,
+        _ => Class::Normal,
+    }
+}
+
+/// One byte for each element, element i in byte i, the rest zero.
+fn classes(operation: &Operation, count: u32, element: impl Fn(u32) -> (Class, bool)) -> u32 {
+    (0..count).fold(0, |word, i| {
+        let (class, negative) = element(i);
+        word | class_code(operation, class, negative) << (8 * i)
+    })
+}
+
+/// Bit 0 of the operation's second field: values beyond the format become NaN (parameters.toml `fp8_overflow`).
+fn half_to_byte(worker: &mut Worker, operation: &Operation, eight: bool) -> AuxResult {
+    let (d, x, overflow_to_nan) = (operation.d, operation.x, operation.second & 1 == 1);
     let (format, scale) = (Fp8::of(worker.byte_format), signed6(worker.byte_scale));
     let count = if eight { 8 } else { 2 };
     let mut out = 0;
@@ -734,6 +794,7 @@ fn half_to_byte(worker: &mut Worker, d: u8, x: u8, eight: bool) -> AuxResult {
         if overflow {
             worker.float.status |= crate::arithmetic::OVERFLOW;
         }
+        let code = if overflow && overflow_to_nan { Fp8::NAN } else { code };
         out |= u64::from(code) << (8 * i);
     }
     if eight { two(d, out) } else { one(d, out as u32) }

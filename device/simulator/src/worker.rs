@@ -122,6 +122,7 @@ impl Worker {
             Kind::LoadQuadWord => load_store::load_quad_word(self, operation, shared.memory)?,
             Kind::LoadDelta(transfer) => load_store::load_delta(self, operation, transfer, shared.memory)?,
             Kind::LoadDeltaPair => load_store::load_delta_pair(self, operation, shared.memory)?,
+            Kind::LoadTwoHalves => load_store::load_two_halves(self, operation, shared.memory)?,
             Kind::PackAddresses => pace::pack(self, operation),
             Kind::Get => self.get(operation)?,
             Kind::Put => self.put(operation)?,

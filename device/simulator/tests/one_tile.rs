@@ -253,10 +253,10 @@ fn a_stored_instruction_is_executed_as_stored() {
 }
 
 #[test]
-fn forms_without_public_meaning_fault_by_name() {
-    let zero = word("setzi.a_zi20", &[0, 0]);
-    let cause = failure(&[zero, word("f32class.aa", &[1, 0])]);
-    assert_eq!(cause, Cause::NotSimulated { form: "f32class.aa", value: 0 });
+fn immediates_without_public_meaning_fault_by_name() {
+    let zero = word("or64.ppp", &[0, 14, 14]);
+    let cause = failure(&[zero, word("f32v2gina.pp_zi12", &[2, 0, 1])]);
+    assert_eq!(cause, Cause::NotSimulated { form: "f32v2gina.pp_zi12", value: 1 });
     assert_eq!(failure(&[word("sync.zi4", &[2])]), Cause::WrongMode { form: "sync.zi4" });
 }
 
