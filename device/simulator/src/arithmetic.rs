@@ -28,6 +28,9 @@ pub(crate) struct FloatState {
     pub(crate) overflows: u64,
 }
 
+/// 2^128: the first power of two that f32 lacks. What lies beyond has overflowed even if it rounds to the largest number.
+const F32_END: f64 = 340_282_366_920_938_463_463_374_607_431_768_211_456.0;
+
 impl FloatState {
     /// The selected rounding; codes without a meaning round to nearest.
     pub(crate) fn rounding(&self) -> Rounding {
@@ -113,7 +116,7 @@ impl FloatState {
             Rounding::NearestAway => away32(nearest, value, rest),
             _ => directed32(nearest, value, rest, rounding),
         };
-        if result.is_infinite() && value.is_finite() {
+        if value.is_finite() && (result.is_infinite() || value.abs() >= F32_END) {
             self.status |= OVERFLOW;
         }
         result

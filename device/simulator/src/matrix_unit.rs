@@ -248,7 +248,7 @@ impl Accumulators {
             if sets == 2 {
                 let waiting = self.slim(1, nothing, &product);
                 self.staging[8..10].copy_from_slice(&waiting.values);
-                self.staging_written = self.staging_written & !0x300 | u16::from(waiting.written) * 0x300;
+                self.staging_written = (self.staging_written & !0x300) | (u16::from(waiting.written) * 0x300);
             }
             return result;
         }
