@@ -272,3 +272,43 @@ fn whole_numbers_round_in_the_chosen_direction() {
         }
     }
 }
+
+/// Stops the worker when a flag is raised that `$FP_CTL` enables: the raised and enabled flags, if any.
+fn trapped(enabled: u32, form: &str, operands: &[u32], values: [u32; 2]) -> Option<u32> {
+    let control = [word("setzi.a_zi20", &[5, enabled]), word("uput.zi8_a", &[2, 5])];
+    let code = [pointers(), control.to_vec(), vec![load(0, 0), load(1, 1), word(form, operands)]].concat();
+    let mut segments = on_workers(&code);
+    segments.push(segment(DATA, &values));
+    match run(&segments).1.map_err(|fault| fault.cause) {
+        Ok(_) => None,
+        Err(Cause::FloatingPoint { flags }) => Some(flags),
+        Err(cause) => panic!("{cause}"),
+    }
+}
+
+#[test]
+fn a_flag_stops_the_worker_only_if_it_is_enabled() {
+    let infinity = f32::INFINITY.to_bits();
+    let cases: [(u32, &str, &[u32], [u32; 2]); 5] = [
+        (1, "f32sub.aaa", &[4, 0, 1], [infinity, infinity]),
+        (1, "f32sqrt.aa", &[4, 0], [(-1.0f32).to_bits(), 0]),
+        (2, "f32div.aaa", &[4, 0, 1], [1.0f32.to_bits(), 0]),
+        (4, "f32mul.aaa", &[4, 0, 1], [f32::MAX.to_bits(); 2]),
+        (4, "f16v2add.aaa", &[4, 0, 1], [halves(65504.0, 0.0); 2]),
+    ];
+    for (flag, form, operands, values) in cases {
+        assert_eq!(trapped(flag, form, operands, values), Some(flag), "{form}");
+        assert_eq!(trapped(7 & !flag, form, operands, values), None, "{form}");
+    }
+}
+
+#[test]
+fn an_f16_beyond_the_range_saturates_or_becomes_nan() {
+    let sum = |control: u32| {
+        let code = [load(5, 2), word("uput.zi8_a", &[2, 5]), load(0, 0), load(1, 1), word("f16v2add.aaa", &[4, 0, 1]), store(4, 0)];
+        let status = [word("uget.a_zi8", &[4, 0]), store(4, 1)];
+        outputs(&[code.as_slice(), &status].concat(), &[halves(65504.0, -65504.0), halves(32.0, -32.0), control], 2)
+    };
+    assert_eq!(sum(0), [halves(65504.0, -65504.0), 4]);
+    assert_eq!(sum(1 << 20), [0x7e00_7e00, 4]);
+}

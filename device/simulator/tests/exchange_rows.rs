@@ -302,6 +302,14 @@ fn a_row_in_the_unit_it_sends_from_is_a_conflict() {
     assert!(matches!(cause, Cause::SendFetchConflict { address: 0x60000, .. }), "{cause}");
 }
 
+/// Words up to 64 bytes behind the executed one are fetched (machine.md b).
+#[test]
+fn a_row_that_ends_just_below_the_unit_it_sends_from_is_a_conflict() {
+    let cause = fault_of(&pair_case(3, 0x54100, 0x64000, 0x53fd0));
+    assert!(matches!(cause, Cause::SendFetchConflict { address: 0x54100, .. }), "{cause}");
+    assert_eq!(loaded(&pair_case(3, 0x54100, 0x64000, 0x53f80), 1, None).run(), Stop::Finished);
+}
+
 #[test]
 fn a_row_in_the_unit_it_receives_into_is_a_clash_with_the_fetch() {
     let cause = fault_of(&pair_case(3, 0x60000, ROW + 0x400, 0x54000));
