@@ -50,7 +50,7 @@ pub struct Outcome {
     /// Figures of the simulation.
     pub counters: Counters,
     /// Parameters that the simulation read.
-    pub parameters_read: Vec<&'static str>,
+    pub parameters_read: Vec<String>,
 }
 
 /// Where the tiles stand.

@@ -29,6 +29,7 @@ struct Instruction {
     class: String,
     coissue: bool,
     semantics: String,
+    semantics_confidence: Option<String>,
     encoding: EncodingText,
 }
 
@@ -77,6 +78,7 @@ pub struct Form {
     pub mnemonic: String,
     pub syntax: String,
     pub semantics: String,
+    pub is_doubtful: bool,
     pub mode: &'static str,
     pub lane: &'static str,
     pub class: &'static str,
@@ -178,6 +180,7 @@ fn form(instruction: &Instruction) -> Result<Form, String> {
         mnemonic: instruction.mnemonic.clone(),
         syntax: instruction.syntax.clone(),
         semantics: instruction.semantics.clone(),
+        is_doubtful: instruction.semantics_confidence.is_some(),
         mode: one_of(&instruction.mode, &[("worker", "Worker"), ("supervisor", "Supervisor"), ("both", "Both")])?,
         lane: one_of(&instruction.lane, &[("main", "Main"), ("aux", "Aux")])?,
         class: one_of(

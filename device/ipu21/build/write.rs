@@ -31,8 +31,8 @@ fn write_form(out: &mut String, form: &Form) {
     let operands: Vec<String> = form.operands.iter().map(operand).collect();
     writeln!(
         out,
-        "    Form {{ id: {:?}, mnemonic: {:?}, syntax: {:?}, semantics: {:?}, mode: Mode::{}, lane: Lane::{}, class: Class::{}, coissue: {}, words: {}, matches: {:#x}, mask: {:#x}, status: Status::{}, operands: &[{}] }},",
-        form.id, form.mnemonic, form.syntax, form.semantics, form.mode, form.lane, form.class, form.coissue, form.words, form.matches, form.mask, form.status, operands.join(", ")
+        "    Form {{ id: {:?}, mnemonic: {:?}, syntax: {:?}, semantics: {:?}, is_doubtful: {}, mode: Mode::{}, lane: Lane::{}, class: Class::{}, coissue: {}, words: {}, matches: {:#x}, mask: {:#x}, status: Status::{}, operands: &[{}] }},",
+        form.id, form.mnemonic, form.syntax, form.semantics, form.is_doubtful, form.mode, form.lane, form.class, form.coissue, form.words, form.matches, form.mask, form.status, operands.join(", ")
     )
     .unwrap();
 }

@@ -159,6 +159,8 @@ pub struct Form {
     pub syntax: &'static str,
     /// What it does, in a sentence.
     pub semantics: &'static str,
+    /// Whether isa.toml says how sure the semantics are, because they are not plainly documented.
+    pub is_doubtful: bool,
     /// Who may execute it.
     pub mode: Mode,
     /// Half of a bundle.

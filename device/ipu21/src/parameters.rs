@@ -423,6 +423,27 @@ impl Parameters {
         used
     }
 
+    /// What the meaning or the cost of an instruction depends on besides its documentation: names as in [`entries`](Self::entries),
+    /// and `isa.ID` for a form whose meaning isa.toml doubts. Words that do not decode depend on nothing.
+    #[must_use]
+    pub fn read_by(&self, words: &[u32]) -> Vec<String> {
+        let Some(decoded) = crate::isa::decode(words) else { return Vec::new() };
+        let form = crate::isa::form(decoded.form);
+        let mut names: Vec<String> = values_of(form.mnemonic).into_iter().map(str::to_owned).collect();
+        names.extend(words.first().and_then(|word| self.named_immediate(*word)).map(|name| format!("immediate.{name}")));
+        let slots = if self.slots.contains_key(form.mnemonic) { form.mnemonic } else { "default" };
+        if form.mode == crate::isa::Mode::Worker {
+            names.push(format!("slots.{slots}"));
+        }
+        if form.mnemonic == "sync" {
+            names.extend(barrier_of(decoded.operands()[0]).map(str::to_owned));
+        }
+        if form.is_doubtful {
+            names.push(format!("isa.{}", form.id));
+        }
+        names
+    }
+
     /// The field of [`Immediates`] that the named immediate of a word comes from.
     fn named_immediate(&self, word: u32) -> Option<&'static str> {
         let decoded = crate::isa::decode(&[word])?;
@@ -492,6 +513,69 @@ impl Parameters {
     }
 }
 
+/// The value that the cost or meaning of a synchronisation zone depends on.
+fn barrier_of(zone: u32) -> Option<&'static str> {
+    match zone {
+        0 => Some("state.dcount_counts_only_for_sync_0"),
+        2 => Some("supervisor.local_sync_return"),
+        3 => Some("barrier.internal_empty_phase"),
+        7 | 15 => Some("barrier.host"),
+        _ => None,
+    }
+}
+
+/// Values that an instruction depends on whatever its operands are.
+fn values_of(mnemonic: &str) -> Vec<&'static str> {
+    const FUNCTIONS: [&str; 8] = ["exp", "exp2", "ln", "log2", "tanh", "sigm", "oox", "oorx"];
+    let behind = |prefix: &str| mnemonic.strip_prefix(prefix).unwrap_or_default();
+    let mut names = Vec::new();
+    if FUNCTIONS.contains(&behind("f16v2")) || FUNCTIONS.contains(&behind("f32")) {
+        names.push("arithmetic.transcendentals");
+    }
+    if ["urand", "f16v2grand", "f32v2grand", "f16v4rmask", "f32v2rmask"].iter().any(|start| mnemonic.starts_with(start)) {
+        names.push("arithmetic.prng");
+    }
+    let sums = ["amp", "slic", "acc", "mac", "mix", "axpy", "aop"];
+    if mnemonic.starts_with('f') && sums.iter().any(|end| mnemonic.ends_with(end)) && !mnemonic.ends_with("clamp") {
+        names.push("arithmetic.amp_sum");
+        names.push("state.accumulators_survive_exit_and_run");
+    }
+    if mnemonic.starts_with("f32") {
+        names.push("state.f32_denormals");
+    }
+    if mnemonic.ends_with("gina") {
+        names.push("immediate.gina");
+    }
+    if mnemonic.ends_with("class") {
+        names.push("choice.class_codes");
+    }
+    if mnemonic == "tapack" || mnemonic.ends_with("pace") {
+        names.push("immediate.tapack_addr2_split");
+    }
+    if mnemonic.starts_with("exit") {
+        names.push("state.exit_status_consensus");
+    }
+    names.extend(match mnemonic {
+        "shl" | "shr" | "shrs" => Some("state.shift_above_31"),
+        "abs" => Some("state.abs_int_min"),
+        "f32toi32" | "f32toui32" => Some("state.f32toi32_out_of_range"),
+        "ld64a32pace" | "ld64b16pace" => Some("choice.narrow_pace_stride_bytes"),
+        "f16v2tof8" | "f16v8tof8" => Some("choice.fp8_overflow"),
+        "f32v2aop" => Some("choice.aop_accumulators"),
+        "f32sisoslic" | "f32sisov2slic" => Some("choice.f32_slic"),
+        "ld64putcs" => Some("supervisor.ld64putcs"),
+        "ld128putcs" => Some("supervisor.ld128putcs"),
+        "bri" | "br" | "call" => Some("supervisor.taken_branch"),
+        _ => None,
+    });
+    names.extend(match mnemonic {
+        "run" | "runall" => ["supervisor.runall", "state.registers_survive_exit_and_run", "state.fp_ictl_at_reset"].as_slice(),
+        "ldb16b16" => ["choice.ldb16b16_counted_half", "choice.ldb16b16_mini_bytes"].as_slice(),
+        _ => [].as_slice(),
+    });
+    names
+}
+
 /// Arrays of any length through serde.
 mod array {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -551,6 +635,29 @@ mod tests {
         let amp = |phase| crate::isa::encode(crate::isa::form::F16V4HIHOV4AMP_PPP_EF6, &[4, 0, 2, phase], true).unwrap().word();
         assert_eq!(parameters.unknown_values_in(&[amp(0), crate::isa::NOP, amp(9)]), ["tamp_f16v4_e2", "tamp_f16v4_e4"]);
         assert_eq!(parameters.unknown_values_in(&[crate::isa::NOP]), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn what_an_instruction_depends_on_is_named() {
+        let parameters = Parameters::shipped();
+        let read_by = |id: &str, operands: &[u32]| {
+            let id = crate::isa::FormId::named(id).unwrap();
+            parameters.read_by(crate::isa::encode(id, operands, false).unwrap().words())
+        };
+        assert_eq!(read_by("f16v2exp.aa", &[1, 2]), ["arithmetic.transcendentals", "slots.f16v2exp", "isa.f16v2exp.aa"]);
+        assert_eq!(read_by("sync.zi4", &[3]), ["barrier.internal_empty_phase"]);
+        assert_eq!(read_by("f16v4istacc.ppp_ef6", &[0, 2, 4, 0]).first().unwrap(), "immediate.tistacc");
+        assert_eq!(read_by("add.mmm", &[1, 2, 3]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn every_name_that_an_instruction_depends_on_is_a_value_of_the_table() {
+        let entries = Parameters::shipped().entries();
+        for (_, form) in crate::isa::forms() {
+            for name in super::values_of(form.mnemonic) {
+                assert!(entries.iter().any(|entry| entry.name == name), "{} {name}", form.id);
+            }
+        }
     }
 
     #[test]

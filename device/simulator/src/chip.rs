@@ -335,10 +335,13 @@ impl Chip {
         self.tiles[tile.index()].clock
     }
 
-    /// Names of the parameters that every run reads, in the notation of parameters.toml.
+    /// What the run depended on that is not certain, ascending: values of parameters.toml, and `isa.ID` for forms whose meaning
+    /// isa.toml doubts. Counted are the instructions of the 256-byte blocks of code that tiles executed something of.
     #[must_use]
-    pub fn parameters_read(&self) -> Vec<&'static str> {
-        PARAMETERS_READ.to_vec()
+    pub fn parameters_read(&self) -> Vec<String> {
+        let mut names = self.environment.decoder.depended_on();
+        names.extend(ALWAYS_READ.iter().map(|name| (*name).to_owned()));
+        names.into_iter().collect()
     }
 
     /// Figures of the run so far.
@@ -353,8 +356,8 @@ impl Chip {
     }
 }
 
-/// Sections of parameters.toml that the simulator's timing and arithmetic come from.
-const PARAMETERS_READ: [&str; 5] = ["immediate", "slots", "supervisor", "barrier", "state"];
+/// Values of parameters.toml that the clocks of every program come from.
+const ALWAYS_READ: [&str; 3] = ["supervisor.csr_latency", "supervisor.independent_instruction", "supervisor.result_latency"];
 
 /// Takes a tile through a completed barrier: waiting tiles are released, announced ones lose a credit.
 fn pass_barrier(tile: &mut Tile, release: u64, branch: u64, internal: bool) {

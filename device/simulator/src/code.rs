@@ -2,7 +2,7 @@
 //!
 //! A block is a pure function of its words, so tiles with equal code share it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipu21::isa::{self, Form, FormId, Lane, Mode, OperandKind};
@@ -85,6 +85,9 @@ pub(crate) struct Decoder {
     phases: Phases,
     choices: Choices,
     blocks: Mutex<BlocksByWords>,
+    parameters: Parameters,
+    /// A word of each form met, and of each phase or zone of it.
+    met: Mutex<BTreeMap<(usize, u32), u32>>,
 }
 
 /// What of a form does not depend on the word.
@@ -189,6 +192,8 @@ impl Decoder {
             phases: Phases::new(parameters),
             choices: Choices::of(&parameters.choice),
             blocks: Mutex::new(HashMap::new()),
+            parameters: parameters.clone(),
+            met: Mutex::new(BTreeMap::new()),
         }
     }
 
@@ -200,6 +205,21 @@ impl Decoder {
             blocks.clear();
         }
         blocks.entry(key).or_insert_with(|| Arc::new(self.decode_block(&words, written))).clone()
+    }
+
+    /// What the instructions of all blocks made so far depend on; see [`Parameters::read_by`].
+    pub(crate) fn depended_on(&self) -> BTreeSet<String> {
+        let met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        met.values().flat_map(|word| self.parameters.read_by(&[*word])).collect()
+    }
+
+    fn note(&self, operations: &[Operation], words: &[u32]) {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        for (operation, &word) in operations.iter().zip(words) {
+            let Some(form) = operation.form else { continue };
+            let varies = matches!(operation.kind, Kind::Matrix(_) | Kind::Slim(_) | Kind::SortIn | Kind::SortOut | Kind::Sync);
+            met.entry((form.index(), if varies { operation.immediate } else { 0 })).or_insert(word);
+        }
     }
 
     fn decode_block(&self, words: &[u32; BLOCK_WORDS], written: u64) -> Block {
@@ -214,6 +234,7 @@ impl Decoder {
         for i in (0..BLOCK_WORDS).step_by(2) {
             join(&mut operations[i..i + 2], words[i], words[i + 1]);
         }
+        self.note(&operations, words);
         Block { operations }
     }
 

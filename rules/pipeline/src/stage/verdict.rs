@@ -78,7 +78,7 @@ pub struct Report {
     pub phases: usize,
     /// Digest of the parameters that clocks and results stand on.
     pub parameters_digest: String,
-    /// Parameters the simulation read.
+    /// What the simulation depended on that is not certain: values of parameters.toml, and `isa.ID` for forms of doubtful meaning.
     pub parameters_read: Vec<String>,
     /// Results that saturated because binary16 ended.
     pub f16_overflows: u64,
