@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod bounds;
 pub mod compiled;
+pub mod fidelity;
 pub mod kernel_files;
 pub mod place;
 pub mod watching;

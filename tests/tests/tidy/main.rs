@@ -1,6 +1,7 @@
 //! The repository about itself: rules of its files that no compiler checks.
 
 mod edges;
+mod fidelity;
 mod sources;
 mod tree;
 
