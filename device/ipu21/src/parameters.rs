@@ -536,7 +536,10 @@ fn values_of(mnemonic: &str) -> Vec<&'static str> {
         names.push("arithmetic.prng");
     }
     let sums = ["amp", "slic", "acc", "mac", "mix", "axpy", "aop"];
-    if mnemonic.starts_with('f') && sums.iter().any(|end| mnemonic.ends_with(end)) && !mnemonic.ends_with("clamp") {
+    if mnemonic.starts_with('f')
+        && sums.iter().any(|end| mnemonic.ends_with(end))
+        && !["clamp", "stacc"].iter().any(|end| mnemonic.ends_with(end))
+    {
         names.push("arithmetic.amp_sum");
         names.push("state.accumulators_survive_exit_and_run");
     }
