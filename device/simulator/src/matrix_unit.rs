@@ -247,7 +247,8 @@ impl Accumulators {
             let result = self.slim(0, partial, &product);
             if sets == 2 {
                 let waiting = self.slim(1, nothing, &product);
-                self.staging[8..10].copy_from_slice(&waiting.values);
+                self.straighten();
+                self.staging[4] = couple_bits(waiting.values);
                 self.staging_written = (self.staging_written & !0x300) | (u16::from(waiting.written) * 0x300);
             }
             return result;
@@ -260,13 +261,20 @@ impl Accumulators {
             return Couple { written: false, ..nothing };
         }
         self.active_written &= if partial.written { u16::MAX } else { 0x3fff };
-        Couple { values: [self.staging[8], self.staging[9]], written: self.staging_written & 0x300 == 0x300 }
+        self.straighten();
+        Couple { values: couple_values(self.staging[4]), written: self.staging_written & 0x300 == 0x300 }
     }
 
     /// Adds to AACC[number].
     pub(crate) fn add_to(&mut self, number: usize, value: f64) {
-        let sums = if number.is_multiple_of(2) { &mut self.active } else { &mut self.staging };
-        sums[number / 2] = (value + f64::from(sums[number / 2])) as f32;
+        let unit = number / 2;
+        if number.is_multiple_of(2) {
+            return self.add(unit, value);
+        }
+        self.straighten();
+        let mut couple = couple_values(self.staging[unit / 2]);
+        couple[unit % 2] = quiet(value + f64::from(couple[unit % 2]));
+        self.staging[unit / 2] = couple_bits(couple);
     }
 
     /// AACC[2i] += values[i].

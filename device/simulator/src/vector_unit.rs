@@ -490,7 +490,7 @@ fn slim_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coeffic
 fn slim_single_step(worker: &mut Worker, operation: &Operation, matrix: Matrix, coefficients: &Coefficients) -> Step<AuxResult> {
     let sets = if matrix == Matrix::Single16 { 2 } else { 1 };
     need_coefficients(coefficients, sets, operation)?;
-    let partial = partials(worker, operation.y, matrix)[0];
+    let partial = partials(worker, operation.y, matrix).0[0];
     let x = f64::from(f32::from_bits(worker.aux(operation.x)));
     let (column, half) = (operation.phase as usize / 2, operation.phase as usize % 2);
     let product = |unit: usize| x * coefficients.single(4 * unit + column, half);
