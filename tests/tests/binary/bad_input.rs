@@ -355,7 +355,7 @@ const KERNELS: &[Case] = &[
         spoil: |place| place.replace("parameters.toml", "default = 1", "default = \"one\""),
         arguments: RUN,
         code: 2,
-        message: "//:machine, parameters: parameters.toml: TOML parse error at line 23, column 11\n",
+        message: "//:machine, parameters: parameters.toml: TOML parse error at line 24, column 11\n",
     },
 ];
 
