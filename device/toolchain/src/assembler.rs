@@ -10,7 +10,7 @@
 //!
 //! | | |
 //! |---|---|
-//! | `.worker` `.supervisor` | who executes what follows, checked; supervisor at the start |
+//! | `.worker` `.supervisor` | who executes what follows; checked from the first one on |
 //! | `.equ name, value` `.set` `name = value` | a constant or an address; set again, it changes for what follows |
 //! | `.equiv name, value` | the same, once |
 //! | `.if` `.elseif` `.else` `.endif`, `.ifdef` `.ifndef` `.ifb` `.ifnb` `.ifc` `.ifnc` `.ifeqs` `.ifnes` `.ifeq` `.ifne` `.ifgt` `.ifge` `.iflt` `.ifle` | conditions |
@@ -20,11 +20,16 @@
 //! | `.byte` `.half` `.hword` `.short` `.2byte` `.int` `.long` `.word` `.4byte` `.quad` `.8byte` `.float` `.single` `.double` | numbers |
 //! | `.ascii` `.asciz` `.string`, `.zero` `.space` `.skip` `.fill` | texts and fillings |
 //! | `.text` `.data` `.bss` `.rodata` `.section name, "awxMSGR", @type` `.pushsection` `.popsection` `.previous` | where what follows goes |
-//! | `.globl` `.global` `.weak` `.local` `.extern` `.comm` `.lcomm` `.type` `.size` | symbols |
+//! | `.globl` `.global` `.weak` `.local` `.extern` `.hidden` `.internal` `.protected` `.comm` `.lcomm` `.type` `.size` | symbols |
+//! | `.file` `.loc` `.ident` | where a compiler says the code was written |
 //! | `.error` `.err` `.warning` | messages |
 //! | `.allow_optimizations` `.allow_invalid_repeat` `.allow_invalid_operands` `.allow_invalid_execution_mode` `.warn_on_invalid_bundles`, `.error_on_..` | rules that are lifted or hold again |
 //!
 //! A directive that is not in this table is an error.
+//!
+//! `.allow_optimizations` exchanges the members of a bundle in the wrong order, and takes a `fnop` away from beside an `rpt` where the body
+//! would else not start at a multiple of 8, as the vendor's public assembler does (graphcore/llvm-project-fork, `ColossusMCAsmBackend`).
+//! There it also concerns what stands before it.
 //!
 //! Alignment is never repaired silently: a bundle, or the body of an `rpt`, off a multiple of 8 is an error. Operators bind as in the
 //! GNU assembler, in `#if` as in C ([`crate::expression`]).

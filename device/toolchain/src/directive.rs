@@ -4,8 +4,9 @@ use ipu21::isa::Mode;
 use ipu21::relocation::Relocation;
 
 use crate::layout::{ALIGN_MAX, Content, Layout, SymbolTraits, TEXT_MAX};
-use crate::object_file::{Binding, SymbolKind};
+use crate::object_file::{Binding, SymbolKind, Visibility};
 use crate::operand::split_list;
+use crate::preprocessor::quoted_bytes;
 use crate::section::Traits;
 use crate::statement::{Piece, is_symbol};
 
@@ -14,6 +15,17 @@ use crate::statement::{Piece, is_symbol};
 const DECORATIONS: [(&str, u32, Relocation); 4] = [
     ("relative@16@s2", 2, Relocation::Relative16Words), ("abs18@s2", 4, Relocation::Word18Words),
     ("abs19@s2",       4, Relocation::Word19Words),     ("abs@21",   4, Relocation::Word21),
+];
+/// Directives of other assemblers that are understood and not done, by the start of their names, and what to do about it.
+#[rustfmt::skip]
+const REFUSED: [(&str, &str); 7] = [
+    (".cfi_",     "call frame information is not written; compile without it"),
+    (".include",  "write `#include`"),
+    (".incbin",   "write the bytes as data"),
+    (".org",      "write `.space` or `.align`"),
+    (".altmacro", "arguments are written as in the default mode"),
+    (".addrsig",  "address tables are not written; compile without them"),
+    (".symver",   "there are no shared objects"),
 ];
 /// Most bytes one `.fill` or `.space` gives.
 const FILL_MAX: u32 = TEXT_MAX;
@@ -39,6 +51,12 @@ impl Layout {
             ".globl" | ".global" => self.bind_symbols(piece, rest, Binding::Global),
             ".weak" => self.bind_symbols(piece, rest, Binding::Weak),
             ".local" => self.bind_symbols(piece, rest, Binding::Local),
+            ".hidden" => self.show_symbols(piece, rest, Visibility::Hidden),
+            ".internal" => self.show_symbols(piece, rest, Visibility::Internal),
+            ".protected" => self.show_symbols(piece, rest, Visibility::Protected),
+            ".file" => self.file(piece, rest),
+            ".loc" => self.line(piece, rest),
+            ".ident" => self.ident(piece, rest),
             // Undefined symbols are those of other objects, said or not.
             ".extern" => drop(self.names(piece, rest)),
             ".comm" => self.common(piece, rest, Binding::Global),
@@ -71,7 +89,7 @@ impl Layout {
             ".worker" => self.mode = Mode::Worker,
             ".supervisor" => self.mode = Mode::Supervisor,
             ".allow_optimizations" => {
-                self.rules.may_reorder = true;
+                self.rules.may_optimize = true;
                 let align = &mut self.section_mut().align;
                 *align = (*align).max(8);
             }
@@ -82,7 +100,12 @@ impl Layout {
             ".error_on_invalid_execution_mode" => self.rules.any_mode = false,
             ".warn_on_invalid_bundles" => self.rules.any_bundle = true,
             ".error_on_invalid_bundles" => self.rules.any_bundle = false,
-            _ => self.faults.push(piece.at.fault(0, format!("unknown directive `{word}`"))),
+            _ => {
+                let refused = REFUSED.iter().find(|(start, _)| word.starts_with(start));
+                let reason =
+                    refused.map_or_else(|| format!("unknown directive `{word}`"), |(_, hint)| format!("`{word}` is not supported: {hint}"));
+                self.faults.push(piece.at.fault(0, reason));
+            }
         }
     }
 
@@ -133,6 +156,63 @@ impl Layout {
             traits.binding = traits.binding.max(binding);
             traits.at = at;
         }
+    }
+
+    /// Of two wishes the stricter one counts.
+    fn show_symbols(&mut self, piece: &Piece<'_>, rest: &str, visibility: Visibility) {
+        for name in self.names(piece, rest) {
+            let traits = self.traits_of(piece, name);
+            traits.visibility = traits.visibility.max(visibility);
+        }
+    }
+
+    /// `.file "name"`, the compiled source, or `.file number "folder" "name"`, a file that `.loc` may name.
+    fn file(&mut self, piece: &Piece<'_>, rest: &str) {
+        let (number, names) = rest.find('"').map_or((rest, ""), |start| rest.split_at(start));
+        let mut texts: Vec<String> = Vec::new();
+        let mut names = names.trim_ascii();
+        // A checksum or an embedded source behind the names says nothing here.
+        while names.starts_with('"') {
+            let (text, behind) = names.split_at(quoted_bytes(names));
+            match text_bytes(text) {
+                Ok(bytes) => texts.push(String::from_utf8_lossy(&bytes).into_owned()),
+                Err(message) => return self.faults.push(piece.fault(text, message)),
+            }
+            names = behind.trim_ascii_start();
+        }
+        let name = match &texts[..] {
+            [name] => name.clone(),
+            [folder, name] if !name.starts_with('/') => format!("{folder}/{name}"),
+            [_, name] => name.clone(),
+            _ => return self.faults.push(piece.fault(rest, format!("expected the name of a file in quotes, found `{rest}`"))),
+        };
+        if number.trim_ascii().is_empty() {
+            self.file_name = Some(name);
+        } else if let Some(number) = self.evaluate(piece, number.trim_ascii()) {
+            self.file_numbers.insert(number, name.into());
+        }
+    }
+
+    /// `.loc file line column ..`: where what follows in this section was written.
+    fn line(&mut self, piece: &Piece<'_>, rest: &str) {
+        let mut words = rest.split_ascii_whitespace();
+        let mut number = || words.next().and_then(|word| word.parse::<u32>().ok());
+        let (Some(file), Some(line)) = (number(), number()) else {
+            return self.faults.push(piece.fault(rest, format!("expected the number of a file and a line, found `{rest}`")));
+        };
+        let Some(name) = self.file_numbers.get(&i64::from(file)).cloned() else {
+            return self.faults.push(piece.fault(rest, format!("no `.file {file}` says which file this is")));
+        };
+        let offset = self.offset();
+        self.section_mut().told_lines.push((offset, name, line));
+    }
+
+    /// `.ident "text"`: a remark in the section `.comment`, which is not loaded.
+    fn ident(&mut self, piece: &Piece<'_>, rest: &str) {
+        let (current, previous) = (self.current, self.previous);
+        self.enter(".comment", Traits::default());
+        self.texts(piece, rest, true);
+        (self.current, self.previous) = (current, previous);
     }
 
     fn common(&mut self, piece: &Piece<'_>, rest: &str, binding: Binding) {

@@ -14,7 +14,7 @@ use object::{
 
 use crate::line_table;
 use crate::object::{ObjectError, apply};
-use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target};
+use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target, Visibility};
 
 /// EM_GRAPHCORE_IPU.
 pub(crate) const MACHINE: u16 = 248;
@@ -134,8 +134,8 @@ fn write_as(object: &ObjectFile, flags: u32, entry: Option<u32>) -> Vec<u8> {
         writer.write_align_program_headers();
         contents.iter().filter(|one| one.section.is_loaded).for_each(|one| write_segment(&mut writer, one));
     }
-    let index_of: BTreeMap<&str, SymbolIndex> =
-        symbols.iter().zip(&indices).map(|(symbol, index)| (symbol.name.as_str(), *index)).collect();
+    let named = symbols.iter().zip(&indices).filter(|(symbol, _)| symbol.kind != SymbolKind::File);
+    let index_of: BTreeMap<&str, SymbolIndex> = named.map(|(symbol, index)| (symbol.name.as_str(), *index)).collect();
     for one in &contents {
         write_contents(&mut writer, one, &section_symbols, &index_of);
     }
@@ -218,11 +218,13 @@ fn groups_of<'a>(writer: &mut Writer<'a>, contents: &[Contents<'a>]) -> Vec<Grou
 
 /// The symbols with those that only relocations or groups name, local ones first, each kind by name.
 fn sorted_symbols(object: &ObjectFile) -> Vec<Symbol> {
-    let mut symbols: BTreeMap<&str, Symbol> = object.symbols.iter().map(|symbol| (symbol.name.as_str(), symbol.clone())).collect();
+    let (files, others): (Vec<&Symbol>, Vec<&Symbol>) = object.symbols.iter().partition(|symbol| symbol.kind == SymbolKind::File);
+    let mut symbols: BTreeMap<&str, Symbol> = others.into_iter().map(|symbol| (symbol.name.as_str(), symbol.clone())).collect();
     let elsewhere = |name: &str| Symbol {
         name: name.to_owned(),
         binding: Binding::Global,
         kind: SymbolKind::Untyped,
+        visibility: Visibility::Default,
         location: Location::Elsewhere,
         size: 0,
     };
@@ -237,7 +239,8 @@ fn sorted_symbols(object: &ObjectFile) -> Vec<Symbol> {
             symbols.entry(name).or_insert(signature);
         }
     }
-    let mut symbols: Vec<Symbol> = symbols.into_values().collect();
+    // A file may have the name of a function.
+    let mut symbols: Vec<Symbol> = files.into_iter().cloned().chain(symbols.into_values()).collect();
     symbols.sort_by_key(|symbol| symbol.binding != Binding::Local);
     symbols
 }
@@ -290,6 +293,13 @@ fn write_symbols(writer: &mut Writer<'_>, contents: &[Contents<'_>], symbols: &[
             SymbolKind::Untyped => elf::STT_NOTYPE,
             SymbolKind::Function => elf::STT_FUNC,
             SymbolKind::Data => elf::STT_OBJECT,
+            SymbolKind::File => elf::STT_FILE,
+        };
+        let visibility = match symbol.visibility {
+            Visibility::Default => elf::STV_DEFAULT,
+            Visibility::Protected => elf::STV_PROTECTED,
+            Visibility::Hidden => elf::STV_HIDDEN,
+            Visibility::Internal => elf::STV_INTERNAL,
         };
         let (section, st_shndx, value) = match symbol.location {
             Location::Section(index, offset) => {
@@ -306,10 +316,10 @@ fn write_symbols(writer: &mut Writer<'_>, contents: &[Contents<'_>], symbols: &[
             st_name,
             section,
             st_info,
+            st_other: elf::SymbolOther(visibility.0),
             st_shndx,
             st_value: u64::from(value),
             st_size: u64::from(symbol.size),
-            ..plain.clone()
         });
     }
 }
@@ -484,7 +494,7 @@ fn symbols_of(file: &File<'_>, places: &BTreeMap<usize, usize>, sections: &[Sect
     for symbol in file.symbols() {
         let name = symbol.name().map_err(|cause| fault(format!("symbol: {cause}")))?;
         let kind = symbol.elf_symbol().st_type();
-        if name.is_empty() || kind == elf::STT_SECTION || kind == elf::STT_FILE {
+        if name.is_empty() || kind == elf::STT_SECTION {
             continue;
         }
         let value = u32::try_from(symbol.address()).unwrap_or(u32::MAX);
@@ -498,6 +508,7 @@ fn symbols_of(file: &File<'_>, places: &BTreeMap<usize, usize>, sections: &[Sect
                 Location::Section(*section, value)
             }
             SymbolSection::Absolute => Location::Absolute(value),
+            _ if kind == elf::STT_FILE => Location::Absolute(0),
             SymbolSection::Common => {
                 Location::Common { align: (symbol.elf_symbol().st_value.get(file.endian())).clamp(1, ALIGN_MAX as u32).next_power_of_two() }
             }
@@ -514,9 +525,17 @@ fn symbols_of(file: &File<'_>, places: &BTreeMap<usize, usize>, sections: &[Sect
         let kind = match kind {
             elf::STT_FUNC => SymbolKind::Function,
             elf::STT_OBJECT => SymbolKind::Data,
+            elf::STT_FILE => SymbolKind::File,
             _ => SymbolKind::Untyped,
         };
-        symbols.push(Symbol { name: name.to_owned(), binding, kind, location, size: u32::try_from(symbol.size()).unwrap_or(u32::MAX) });
+        let visibility = match symbol.elf_symbol().st_visibility() {
+            elf::STV_PROTECTED => Visibility::Protected,
+            elf::STV_HIDDEN => Visibility::Hidden,
+            elf::STV_INTERNAL => Visibility::Internal,
+            _ => Visibility::Default,
+        };
+        let size = u32::try_from(symbol.size()).unwrap_or(u32::MAX);
+        symbols.push(Symbol { name: name.to_owned(), binding, kind, visibility, location, size });
     }
     Ok(symbols)
 }

@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, Value, section_of};
 use crate::instruction::{Fixup, Instruction, Setting, Word};
 use crate::layout::{Content, Item, Layout, SymbolTraits, key_of};
-use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, Target};
+use crate::object_file::{Binding, LineRow, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target, Visibility};
 use crate::section::SectionLayout;
 
 /// An item that is executed, and its forms.
@@ -41,6 +41,7 @@ impl Executed<'_> {
 
 struct Emission<'a> {
     layout: &'a Layout,
+    planned: &'a SectionLayout,
     section: Section,
     executed: Vec<Executed<'a>>,
     faults: Vec<Diagnostic>,
@@ -55,7 +56,7 @@ pub(crate) fn emit(layout: &Layout, source_name: &str) -> (ObjectFile, Vec<Diagn
     let mut sources = vec![source_name.to_owned()];
     for planned in &layout.sections {
         let (section, executed) = (started(planned), Vec::new());
-        let mut emission = Emission { layout, section, executed, faults: Vec::new(), sources, last_source: None };
+        let mut emission = Emission { layout, planned, section, executed, faults: Vec::new(), sources, last_source: None };
         planned.items.iter().for_each(|item| emission.item(item));
         emission.faults.extend(repeat_faults(&emission.executed, &emission.section.bytes));
         emission.finish();
@@ -63,7 +64,8 @@ pub(crate) fn emit(layout: &Layout, source_name: &str) -> (ObjectFile, Vec<Diagn
         sources = emission.sources;
         sections.push(emission.section);
     }
-    let symbols = layout.symbols.iter().filter_map(|(name, traits)| symbol(layout, name, traits, &mut faults)).collect();
+    let mut symbols: Vec<Symbol> = layout.symbols.iter().filter_map(|(name, traits)| symbol(layout, name, traits, &mut faults)).collect();
+    symbols.extend(layout.file_name.as_ref().map(|name| file_symbol(name)));
     (ObjectFile { sources, sections, symbols }, faults)
 }
 
@@ -102,9 +104,19 @@ impl<'a> Emission<'a> {
         }
         self.section.bytes.resize((item.offset + item.content.bytes()) as usize, 0);
         if matches!(item.content, Content::Single(_) | Content::Bundle(_) | Content::Data { .. } | Content::Bytes(_)) {
-            let file = self.source(item.at.file());
-            self.section.lines.push(LineRow { offset: item.offset, file, line: item.at.line });
+            let (file, line) = match self.told_line(item.offset) {
+                Some((file, line)) => (self.source(&file), line),
+                None => (self.source(item.at.file()), item.at.line),
+            };
+            self.section.lines.push(LineRow { offset: item.offset, file, line });
         }
+    }
+
+    /// The file and line the last `.loc` before an offset tells.
+    fn told_line(&self, offset: u32) -> Option<(Rc<str>, u32)> {
+        let lines = &self.planned.told_lines;
+        let last = lines.partition_point(|(start, ..)| *start <= offset).checked_sub(1)?;
+        lines.get(last).map(|(_, file, line)| (file.clone(), *line))
     }
 
     /// The index of a file among the sources; most lines are of the first.
@@ -189,6 +201,18 @@ impl<'a> Emission<'a> {
     }
 }
 
+/// The symbol of `.file "name"`.
+fn file_symbol(name: &str) -> Symbol {
+    Symbol {
+        name: name.to_owned(),
+        binding: Binding::Local,
+        kind: SymbolKind::File,
+        visibility: Visibility::Default,
+        location: Location::Absolute(0),
+        size: 0,
+    }
+}
+
 /// A symbol of the object as directives describe it.
 fn symbol(layout: &Layout, name: &str, traits: &SymbolTraits, faults: &mut Vec<Diagnostic>) -> Option<Symbol> {
     let size = traits.size.as_ref().map(|size| size.evaluate_with(&|name| lookup(layout, name)));
@@ -217,10 +241,14 @@ fn symbol(layout: &Layout, name: &str, traits: &SymbolTraits, faults: &mut Vec<D
             return None;
         }
         // A type or a size of what is not here, or a weak symbol another object may define.
-        _ if traits.binding == Binding::Weak => Location::Elsewhere,
+        _ if traits.binding == Binding::Weak || traits.visibility != Visibility::Default => Location::Elsewhere,
         _ => return None,
     };
-    Some(Symbol { name: name.to_owned(), binding: traits.binding, kind: traits.kind, location, size })
+    // What is not here is never local.
+    let is_elsewhere = location == Location::Elsewhere && traits.binding == Binding::Local;
+    let binding = if is_elsewhere { Binding::Global } else { traits.binding };
+    let (name, kind, visibility) = (name.to_owned(), traits.kind, traits.visibility);
+    Some(Symbol { name, binding, kind, visibility, location, size })
 }
 
 /// A symbol at the end: a constant, a label of this object (relative to its section), or one of another object.

@@ -10,7 +10,7 @@ use ipu21::relocation::Relocation;
 use rustc_hash::FxHashMap;
 
 use crate::diagnostic::{Diagnostic, Place};
-use crate::expression::{Bind, Expression, Value, section_of};
+use crate::expression::{Bind, Expression, Meaning, Value, section_of};
 use crate::operand::{File, Written, list_members, read_register};
 use crate::statement::Piece;
 
@@ -299,7 +299,10 @@ impl Encoding<'_> {
 impl Argument {
     fn read(piece: &Piece<'_>, part: &str, bind: Bind<'_>) -> Result<Self, Diagnostic> {
         let written = match part.strip_prefix('$') {
-            Some(register) => read_register(register).map_err(|message| piece.fault(part, message))?,
+            Some(register) => read_register(register).or_else(|message| match bind(part) {
+                Some(Meaning::Value(Value { symbol: None, number })) => Ok(Written::Number(number)),
+                _ => Err(piece.fault(part, message)),
+            })?,
             None => match Expression::plain(part) {
                 Some(number) => Written::Number(number),
                 None => {

@@ -4,6 +4,7 @@
 //! for what was written before.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use ipu21::isa::{Lane, Mode};
 use ipu21::relocation::Relocation;
@@ -12,8 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::diagnostic::{Diagnostic, Place};
 use crate::expression::{Expression, Meaning, Value};
 use crate::instruction::{Instruction, Setting, load_constant};
-use crate::object_file::{Binding, SymbolKind};
-use crate::operand::split_list;
+use crate::object_file::{Binding, SymbolKind, Visibility};
+use crate::operand::{read_register, split_list};
 use crate::section::{SectionLayout, Traits};
 use crate::statement::{Piece, is_symbol};
 
@@ -35,8 +36,8 @@ pub(crate) struct Item {
 /// Rules that directives lift for what follows.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Rules {
-    /// The members of a bundle in the wrong order are exchanged.
-    pub(crate) may_reorder: bool,
+    /// The members of a bundle in the wrong order are exchanged, and a `fnop` beside `rpt` goes when that puts the body in its place.
+    pub(crate) may_optimize: bool,
     /// Anything may follow `rpt`.
     pub(crate) any_repeat: bool,
     /// Both members of a bundle may write a register.
@@ -83,6 +84,7 @@ pub(crate) struct SymbolTraits {
     pub(crate) at: Place,
     pub(crate) binding: Binding,
     pub(crate) kind: SymbolKind,
+    pub(crate) visibility: Visibility,
     pub(crate) size: Option<Expression>,
     /// Size and alignment of zeros that several objects share.
     pub(crate) common: Option<(u32, u32)>,
@@ -90,7 +92,8 @@ pub(crate) struct SymbolTraits {
 
 impl SymbolTraits {
     pub(crate) fn new(at: Place) -> Self {
-        Self { at, binding: Binding::Local, kind: SymbolKind::Untyped, size: None, common: None }
+        let (binding, kind, visibility) = (Binding::Local, SymbolKind::Untyped, Visibility::Default);
+        Self { at, binding, kind, visibility, size: None, common: None }
     }
 }
 
@@ -111,6 +114,10 @@ pub(crate) struct Layout {
     pub(crate) warnings: Vec<Diagnostic>,
     pub(crate) mode: Mode,
     pub(crate) rules: Rules,
+    /// Name of the compiled source: `.file "name"`.
+    pub(crate) file_name: Option<String>,
+    /// Names of files by number: `.file 1 "name"`.
+    pub(crate) file_numbers: FxHashMap<i64, Rc<str>>,
     /// Bytes of all sections.
     total: u32,
     /// Numbered labels so far: how many of each number.
@@ -131,8 +138,10 @@ impl Layout {
             opened: Vec::new(),
             faults: Vec::new(),
             warnings: Vec::new(),
-            mode: Mode::Supervisor,
+            mode: Mode::Both,
             rules: Rules::default(),
+            file_name: None,
+            file_numbers: FxHashMap::default(),
             total: 0,
             numbered: FxHashMap::default(),
         }
@@ -142,7 +151,7 @@ impl Layout {
         &mut self.sections[self.current]
     }
 
-    fn offset(&self) -> u32 {
+    pub(crate) fn offset(&self) -> u32 {
         self.sections[self.current].offset
     }
 
@@ -233,7 +242,9 @@ impl Layout {
 
     /// Sets a constant.
     pub(crate) fn constant(&mut self, piece: &Piece<'_>, name: &str, value: &str) {
-        if !is_symbol(name) {
+        // A constant may look like a register that there is not, as in the vendor's assembler.
+        let plain = name.strip_prefix('$').filter(|register| read_register(register).is_err()).unwrap_or(name);
+        if !is_symbol(plain) {
             self.faults.push(piece.fault(name, format!("expected a name, found `{name}`")));
         } else if self.fixed.contains(name) {
             self.faults.push(piece.fault(name, format!("`{name}` is set by the caller and cannot be set here")));
@@ -304,15 +315,18 @@ impl Layout {
 
     /// A bundle: exactly two instructions, main lane then aux lane, of a worker.
     pub(crate) fn bundle(&mut self, at: &Place, members: &[Piece<'_>]) {
+        if let Some(repeat) = self.repeat_alone(members) {
+            return self.instruction(repeat);
+        }
         self.require_alignment(at, 8, "a bundle");
-        if self.mode != Mode::Worker && !self.rules.any_mode {
+        if self.mode == Mode::Supervisor && !self.rules.any_mode {
             self.faults.push(at.fault(0, "bundles are for workers only; this is supervisor code"));
         }
         let instructions: Vec<Instruction> = members.iter().filter_map(|member| self.member(member)).collect();
         match <[Instruction; 2]>::try_from(instructions) {
             Ok([first, second]) => {
                 let is_reversed = first.form().lane == Lane::Aux && second.form().lane == Lane::Main;
-                let [main, aux] = if is_reversed && self.rules.may_reorder { [second, first] } else { [first, second] };
+                let [main, aux] = if is_reversed && self.rules.may_optimize { [second, first] } else { [first, second] };
                 let fault = lane_fault(at, &main, &aux);
                 if self.rules.any_bundle {
                     self.warnings.extend(fault)
@@ -328,6 +342,14 @@ impl Layout {
                 self.place(at.clone(), Content::Lost { bytes: 8 });
             }
         }
+    }
+
+    /// The `rpt` of a bundle with nothing else but a `fnop`, when it has to stand alone to put its body at a multiple of 8.
+    fn repeat_alone<'p, 'a>(&self, members: &'p [Piece<'a>]) -> Option<&'p Piece<'a>> {
+        let [first, second] = members else { return None };
+        let (repeat, other) = if first.split().0 == "rpt" { (first, second) } else { (second, first) };
+        let is_wanted = self.rules.may_optimize && self.offset() % 8 == 4;
+        (is_wanted && repeat.split().0 == "rpt" && other.text == "fnop").then_some(repeat)
     }
 
     fn member(&mut self, member: &Piece<'_>) -> Option<Instruction> {

@@ -14,7 +14,7 @@ use ipu21::{isa, memory};
 
 use crate::elf_file;
 use crate::object::{LinkError, apply};
-use crate::object_file::{Binding, Location, ObjectFile, Section, Symbol, SymbolKind, Target};
+use crate::object_file::{Binding, Location, ObjectFile, Section, Symbol, SymbolKind, Target, Visibility};
 
 /// How objects are linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -290,12 +290,11 @@ impl<'a> Linker<'a> {
             let section = self.section(one);
             let mut bytes = section.bytes.clone();
             for relocation in &section.relocations {
-                let line = section.lines.iter().take_while(|row| row.offset <= relocation.offset).last().map_or(0, |row| row.line);
                 let start = match &relocation.target {
                     Target::Section(target) => sections.get(&self.stand_in(one.object, *target)).copied(),
                     Target::Symbol(name) => symbols.get(name.as_str()).copied().or_else(|| self.weak_zero(name)),
                 };
-                let source = self.source(one.object);
+                let (source, line) = self.place_of(one, relocation.offset);
                 let Some(start) = start else {
                     let symbol = match &relocation.target {
                         Target::Symbol(name) => name.clone(),
@@ -312,6 +311,12 @@ impl<'a> Linker<'a> {
             all.push(bytes);
         }
         all
+    }
+
+    /// The file and line of an offset of a section; line 0 of the object's source when none is known.
+    fn place_of(&self, one: &Placed, offset: u32) -> (String, u32) {
+        let place = self.objects[one.object].line_of(one.section, offset);
+        place.map_or_else(|| (self.source(one.object), 0), |(file, line)| (file.to_owned(), line))
     }
 
     /// 0 for a name that is asked for by weak symbols alone and that nobody defines.
@@ -355,7 +360,10 @@ impl<'a> Linker<'a> {
                 section.map_or(Location::Absolute(*address), |index| Location::Section(index, address - file.sections[index].address));
             let (binding, kind) =
                 self.names.get(name).map_or((Binding::Global, SymbolKind::Untyped), |(binding, ..)| (*binding, self.kind_of(name)));
-            file.symbols.push(Symbol { name: (*name).to_owned(), binding, kind, location, size });
+            let visibility = self.visibility_of(name);
+            // Everything that may see it is linked now.
+            let binding = if visibility >= Visibility::Hidden { Binding::Local } else { binding };
+            file.symbols.push(Symbol { name: (*name).to_owned(), binding, kind, visibility, location, size });
         }
         file
     }
@@ -394,6 +402,12 @@ impl<'a> Linker<'a> {
             Some((_, Found::Common { size, .. }, _)) => *size,
             _ => self.definition(name).map_or(0, |symbol| symbol.size),
         }
+    }
+
+    /// The strictest wish of any object.
+    fn visibility_of(&self, name: &str) -> Visibility {
+        let symbols = self.objects.iter().flat_map(|file| &file.symbols).filter(|symbol| symbol.binding != Binding::Local);
+        symbols.filter(|symbol| symbol.name == name).map(|symbol| symbol.visibility).max().unwrap_or_default()
     }
 
     fn kind_of(&self, name: &str) -> SymbolKind {

@@ -114,6 +114,7 @@ pub fn symbols(file: &ObjectFile) -> String {
         let kind = match symbol.kind {
             SymbolKind::Function => " function",
             SymbolKind::Data => " data",
+            SymbolKind::File => " file",
             SymbolKind::Untyped => "",
         };
         format!("{address:8} {:>6} {} {}{kind}\n", symbol.size, letter(file, symbol), symbol.name)

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::elf_file::{self, TEXT};
 use crate::layout::TEXT_MAX;
-use crate::object_file::{Binding, Location, ObjectFile, Target};
+use crate::object_file::{Binding, LineRow, Location, ObjectFile, Target};
 
 /// A relocation of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +48,8 @@ pub struct Object {
     pub(crate) align: u32,
     pub(crate) symbols: BTreeMap<String, u32>,
     pub(crate) relocations: Vec<RelocationEntry>,
-    pub(crate) lines: Vec<(u32, u32)>,
-    pub(crate) source_name: String,
+    pub(crate) lines: Vec<LineRow>,
+    pub(crate) sources: Vec<String>,
 }
 
 /// Why bytes are not an object.
@@ -160,23 +160,36 @@ impl Object {
         &self.relocations
     }
 
-    /// Offsets and source lines of instructions, ascending.
+    /// Where instructions and data were written, by ascending offset; files are those of [`Object::sources`].
     #[must_use]
-    pub fn lines(&self) -> &[(u32, u32)] {
+    pub fn lines(&self) -> &[LineRow] {
         &self.lines
     }
 
-    /// The source line of the instruction at or before an offset.
+    /// The file and line of the instruction at or before an offset.
     #[must_use]
-    pub fn line_of(&self, offset: u32) -> Option<u32> {
-        let index = self.lines.partition_point(|(start, _)| *start <= offset);
-        index.checked_sub(1).map(|index| self.lines[index].1)
+    pub fn line_of(&self, offset: u32) -> Option<(&str, u32)> {
+        let index = self.lines.partition_point(|row| row.offset <= offset).checked_sub(1)?;
+        let row = self.lines[index];
+        Some((self.sources.get(row.file as usize)?, row.line))
     }
 
     /// Name of the source file.
     #[must_use]
     pub fn source_name(&self) -> &str {
-        &self.source_name
+        self.sources.first().map_or("", String::as_str)
+    }
+
+    /// The source file, then files it includes that have code.
+    #[must_use]
+    pub fn sources(&self) -> &[String] {
+        &self.sources
+    }
+
+    /// The file and line of an offset for messages; line 0 of the source when none is known.
+    fn place_of(&self, offset: u32) -> (String, u32) {
+        let (file, line) = self.line_of(offset).unwrap_or((self.source_name(), 0));
+        (file.to_owned(), line)
     }
 
     /// The text as it is at `base`; `externals` are the addresses of symbols of other objects.
@@ -198,14 +211,13 @@ impl Object {
         let mut text = self.text.clone();
         let mut errors = Vec::new();
         if !base.is_multiple_of(self.align) {
-            errors.push(LinkError::Alignment { source: self.source_name.clone(), base, align: self.align });
+            errors.push(LinkError::Alignment { source: self.source_name().to_owned(), base, align: self.align });
         }
         for relocation in &self.relocations {
             match self.target(base, relocation, externals) {
                 Ok(target) if apply(relocation.kind, target, &mut text, relocation.offset as usize).is_none() => {
-                    let line = self.line_of(relocation.offset).unwrap_or(0);
-                    let relocation = relocation.kind.name();
-                    errors.push(LinkError::Range { source: self.source_name.clone(), line, relocation, value: target });
+                    let (source, line) = self.place_of(relocation.offset);
+                    errors.push(LinkError::Range { source, line, relocation: relocation.kind.name(), value: target });
                 }
                 Ok(_) => {}
                 Err(error) => errors.push(error),
@@ -219,10 +231,9 @@ impl Object {
         let external = |name: &String| externals.get(name).map(|address| i64::from(*address));
         let symbol = match &relocation.symbol {
             None => i64::from(base),
-            Some(name) => own(name).or_else(|| external(name)).ok_or_else(|| LinkError::Undefined {
-                source: self.source_name.clone(),
-                symbol: name.clone(),
-                line: self.line_of(relocation.offset).unwrap_or(0),
+            Some(name) => own(name).or_else(|| external(name)).ok_or_else(|| {
+                let (source, line) = self.place_of(relocation.offset);
+                LinkError::Undefined { source, symbol: name.clone(), line }
             })?,
         };
         Ok(symbol.saturating_add(relocation.addend))
@@ -236,7 +247,7 @@ impl Object {
         Self::of(&elf_file::read(bytes)?)
     }
 
-    /// The loaded sections of a file as one text. Symbols that are numbers stay out, as do lines of included files.
+    /// The loaded sections of a file as one text. Symbols that are numbers stay out.
     ///
     /// # Errors
     /// [`ObjectError`] when there is no loaded section, or they are larger than the executable memory.
@@ -251,7 +262,7 @@ impl Object {
             symbols: BTreeMap::new(),
             relocations: Vec::new(),
             lines: Vec::new(),
-            source_name: file.sources.first().cloned().unwrap_or_default(),
+            sources: file.sources.clone(),
         };
         // Where each section begins in the text.
         let mut starts: BTreeMap<usize, u32> = BTreeMap::new();
@@ -265,7 +276,7 @@ impl Object {
             object.text.resize(start as usize, 0);
             object.text.extend(&section.bytes);
             object.text.resize((start + section.size) as usize, 0);
-            object.lines.extend(section.lines.iter().filter(|row| row.file == 0).map(|row| (start.saturating_add(row.offset), row.line)));
+            object.lines.extend(section.lines.iter().map(|row| LineRow { offset: start.saturating_add(row.offset), ..*row }));
         }
         object.take_symbols(file, &starts)?;
         for (index, start) in &starts {
@@ -364,7 +375,7 @@ pub fn link(parts: &[(&Object, u32)]) -> Result<Vec<Vec<u8>>, Vec<LinkError>> {
         for (name, offset) in &object.symbols {
             addresses.insert(name.clone(), base.saturating_add(*offset));
             if let Some(other) = defined.insert(name, object) {
-                let sources = [other.source_name.clone(), object.source_name.clone()];
+                let sources = [other.source_name().to_owned(), object.source_name().to_owned()];
                 errors.push(LinkError::Duplicate { symbol: name.clone(), sources });
             }
         }

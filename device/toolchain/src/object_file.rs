@@ -1,6 +1,7 @@
 //! What an object file holds: sections, symbols and relocations, as the assembler makes them and as files of others have them.
 
 use ipu21::relocation::Relocation;
+use serde::{Deserialize, Serialize};
 
 use crate::elf_file;
 use crate::object::ObjectError;
@@ -94,7 +95,7 @@ pub enum Target {
 }
 
 /// Where an instruction or a datum was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRow {
     /// Offset in the section.
     pub offset: u32,
@@ -126,6 +127,22 @@ pub enum SymbolKind {
     Function,
     /// Data.
     Data,
+    /// The source the object was compiled from, for debuggers.
+    File,
+}
+
+/// Who sees a symbol beyond its object, once everything is linked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Visibility {
+    /// As its binding says.
+    #[default]
+    Default,
+    /// Everyone, and nobody can put another in its place.
+    Protected,
+    /// Nobody: in a linked file it is a local symbol.
+    Hidden,
+    /// Nobody, and it is only called from here.
+    Internal,
 }
 
 /// Where a symbol is.
@@ -153,6 +170,8 @@ pub struct Symbol {
     pub binding: Binding,
     /// What it names.
     pub kind: SymbolKind,
+    /// Who sees it beyond the objects it is linked with.
+    pub visibility: Visibility,
     /// Where it is.
     pub location: Location,
     /// Bytes; 0: not said.

@@ -1,5 +1,7 @@
 //! Sections as directives name them: `.section name, "flags", @type`.
 
+use std::rc::Rc;
+
 use crate::layout::Item;
 
 /// A section being laid out.
@@ -9,6 +11,8 @@ pub(crate) struct SectionLayout {
     pub(crate) traits: Traits,
     pub(crate) align: u32,
     pub(crate) items: Vec<Item>,
+    /// From which offset on `.loc` tells which file and line.
+    pub(crate) told_lines: Vec<(u32, Rc<str>, u32)>,
     /// Bytes so far.
     pub(crate) offset: u32,
 }

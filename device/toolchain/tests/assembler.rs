@@ -68,7 +68,7 @@ fn symbols_lines_and_the_source_are_in_the_object() {
     let object = object(SAMPLE).unwrap();
     assert_eq!(object.source_name(), "a.S");
     assert_eq!(object.symbols().iter().map(|(name, offset)| (name.as_str(), *offset)).collect::<Vec<_>>(), [("sample", 0), ("table", 32)]);
-    assert_eq!((object.line_of(0), object.line_of(8), object.line_of(12)), (Some(12), Some(13), Some(14)));
+    assert_eq!([0, 8, 12].map(|offset| object.line_of(offset).unwrap()), [("a.S", 12), ("a.S", 13), ("a.S", 14)]);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn bundles_are_judged() {
     refused(&[
         (".worker\n{ nop }", "a.S:2:1: expected two instructions in a bundle, found 1"),
         (
-            "{ nop ; nop }",
-            "a.S:1:1: bundles are for workers only; this is supervisor code\na.S:1:9: expected an aux-lane instruction, found `setzi` of the main lane",
+            ".supervisor\n{ nop ; nop }",
+            "a.S:2:1: bundles are for workers only; this is supervisor code\na.S:2:9: expected an aux-lane instruction, found `setzi` of the main lane",
         ),
         (".worker\n{ fnop ; nop }", "a.S:2:1: the main lane comes first: expected { setzi ; setzi }"),
         (".worker\n{ f32add $a0, $a1, $a2 ; add $m0, $m1, 1 }", "a.S:2:1: the main lane comes first: expected { add ; f32add }"),
@@ -120,8 +120,8 @@ fn bundles_are_judged() {
 fn modes_are_judged() {
     refused(&[
         (".worker\nsync 2", "a.S:2:1: `sync` is for the supervisor only; this is worker code"),
-        ("exitz $m15", "a.S:1:1: `exitz` is for workers only; this is supervisor code"),
-        ("f32add $a0, $a1, $a2", "a.S:1:1: `f32add` is for workers only; this is supervisor code"),
+        (".supervisor\nexitz $m15", "a.S:2:1: `exitz` is for workers only; this is supervisor code"),
+        (".supervisor\nf32add $a0, $a1, $a2", "a.S:2:1: `f32add` is for workers only; this is supervisor code"),
     ]);
 }
 
@@ -146,7 +146,14 @@ fn repeat_bodies_are_judged() {
 #[test]
 fn directives_are_judged() {
     refused(&[
-        (".cfi_startproc", "a.S:1:1: unknown directive `.cfi_startproc`"),
+        (".cfi_startproc", "a.S:1:1: `.cfi_startproc` is not supported: call frame information is not written; compile without it"),
+        (".include \"a.inc\"", "a.S:1:1: `.include` is not supported: write `#include`"),
+        (".sleb128 1", "a.S:1:1: unknown directive `.sleb128`"),
+        (".loc 1 2", "a.S:1:6: no `.file 1` says which file this is"),
+        (".loc one", "a.S:1:6: expected the number of a file and a line, found `one`"),
+        (".file 1", "a.S:1:7: expected the name of a file in quotes, found `1`"),
+        (".set $m0, 1", "a.S:1:6: expected a name, found `$m0`"),
+        ("get $m0, $index", "a.S:1:10: unknown register `$index`"),
         (".section .x, \"q\"", "a.S:1:10: expected section flags of `awxMSGR`, found `q`"),
         (".section .x, \"a\", @strange", "a.S:1:10: expected `@progbits` or `@nobits`, found `strange`"),
         (".bss\n.byte 1", "a.S:2:7: section `.bss` can hold nothing but zeros"),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use ipu21::parameters::Parameters;
 use toolchain::disassembler::disassemble;
 use toolchain::object::Object;
-use toolchain::object_file::{Binding, Location, ObjectFile, SymbolKind};
+use toolchain::object_file::{Binding, Location, ObjectFile, SymbolKind, Visibility};
 use toolchain::{Assembled, Setting, Source, assemble_with};
 
 fn assembled(text: &str) -> Result<Assembled, Vec<String>> {
@@ -136,7 +136,7 @@ fn directives_of_the_machine_lift_rules() {
     let refused = |text: &str| assembled(text).unwrap_err().len();
     let rpt = ".worker\nrpt 3, 0\nnop";
     assert_eq!((refused(rpt), assembled(&format!(".allow_invalid_repeat\n{rpt}")).unwrap().warnings.len()), (1, 0));
-    let mode = "exitz $m15";
+    let mode = ".supervisor\nexitz $m15";
     assert_eq!(refused(mode), 1);
     assert!(assembled(&format!(".allow_invalid_execution_mode\n{mode}")).is_ok());
     assert_eq!(refused(&format!(".allow_invalid_execution_mode\n.error_on_invalid_execution_mode\n{mode}")), 1);
@@ -180,4 +180,62 @@ fn a_vertex_in_the_vendors_manner_assembles_unchanged() {
         "shl $m4, $m1, 3", "cmpslt $m5, $m4, 48", "brz $m5, 0x0", "nop",
         "{ rpt $m3, 0 ; fnop }", "{ ld64step $a0:1, $m15, $m0+=, 6 ; f16v4add $a2:3, $a0:1, $a2:3 }", "exitz $m15",
     ]);
+}
+
+/// The instructions of the text section.
+fn listing(text: &str) -> Vec<String> {
+    disassemble(&bytes(text), 0).into_iter().map(|line| line.text).collect()
+}
+
+#[test]
+fn a_repeat_stands_alone_where_optimizations_put_its_body_in_place() {
+    let body = "{ add $m1, $m0, 5 ; fnop }";
+    for repeat in ["{ rpt $m5, 0 ; fnop }", "{ fnop ; rpt $m5, 0 }"] {
+        let optimized = format!(".allow_optimizations\n.worker\nnop\n{repeat}\n{body}");
+        assert_eq!(listing(&optimized), ["nop", "rpt $m5, 0", body]);
+        assert_eq!(listing(&optimized.replace("nop\n{", "{")), ["{ rpt $m5, 0 ; fnop }", body]);
+        assert!(assembled(&optimized.replace(".allow_optimizations", "")).is_err());
+    }
+    // Nothing that does something goes.
+    let fault = "a.S:4:1: a bundle must lie at a multiple of 8, found offset 0x4; put `.align 8` before it";
+    let busy = format!(".allow_optimizations\n.worker\nnop\n{{ rpt $m5, 0 ; zero $a0 }}\n{body}");
+    assert_eq!(assembled(&busy).unwrap_err(), [fault]);
+}
+
+#[test]
+fn modes_are_checked_once_one_is_said() {
+    assert_eq!(listing("f32add $a0, $a1, $a2 ; sync 2"), ["f32add $a0, $a1, $a2", "sync 2"]);
+    let fault = "a.S:1:14: `f32add` is for workers only; this is supervisor code";
+    assert_eq!(assembled(".supervisor; f32add $a0, $a1, $a2").unwrap_err(), [fault]);
+}
+
+#[test]
+fn constants_may_begin_with_a_dollar() {
+    assert_eq!(listing(".set $index, 12\nget $m1, $index"), ["get $m1, 12"]);
+}
+
+#[test]
+fn compilers_say_where_code_was_written() {
+    let read = file(".file \"a.cpp\"\n.file 1 \"src\" \"a.cpp\"\nnop\n.loc 1 7 3\nnop\nnop\n.data\n.int 1\n.ident \"popc\"");
+    assert_eq!([0, 4, 8].map(|offset| read.line_of(0, offset).unwrap()), [("a.S", 3), ("src/a.cpp", 7), ("src/a.cpp", 7)]);
+    assert_eq!(read.line_of(1, 0), Some(("a.S", 8)));
+    let symbol = &read.symbols[0];
+    assert_eq!((symbol.name.as_str(), symbol.kind, symbol.location), ("a.cpp", SymbolKind::File, Location::Absolute(0)));
+    let comment = read.sections.iter().find(|section| section.name == ".comment").unwrap();
+    assert_eq!((comment.bytes.as_slice(), comment.is_loaded), (&b"popc\0"[..], false));
+}
+
+#[test]
+fn symbols_are_shown_as_far_as_is_said() {
+    let read = file(".globl a, b, c\n.hidden a, d\n.protected b\n.internal c\n.protected c\n.file \"b\"\na: b: c: bri d");
+    let seen: Vec<_> = read.symbols.iter().map(|symbol| (symbol.name.as_str(), symbol.kind, symbol.binding, symbol.visibility)).collect();
+    let plain = SymbolKind::Untyped;
+    let expected = [
+        ("b", SymbolKind::File, Binding::Local, Visibility::Default),
+        ("a", plain, Binding::Global, Visibility::Hidden),
+        ("b", plain, Binding::Global, Visibility::Protected),
+        ("c", plain, Binding::Global, Visibility::Internal),
+        ("d", plain, Binding::Global, Visibility::Hidden),
+    ];
+    assert_eq!(seen, expected);
 }

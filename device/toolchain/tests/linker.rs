@@ -6,8 +6,10 @@ use ipu21::parameters::Parameters;
 use ipu21::relocation::{Relocation, TABLE};
 use proptest::prelude::*;
 use toolchain::linker::{Image, LinkSetting, link_files};
-use toolchain::object_file::{Binding, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target};
-use toolchain::{Source, assemble};
+use toolchain::object::Object;
+use toolchain::object_file::{Binding, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target, Visibility};
+use toolchain::preprocessor::Include;
+use toolchain::{Setting, Source, assemble, assemble_with};
 
 const BASE: u32 = 0x4c100;
 
@@ -63,7 +65,8 @@ fn each_of_the_relocations_writes_what_the_table_of_the_isa_says() {
             ..Section::default()
         };
         let location = Location::Absolute(address as u32);
-        let symbol = Symbol { name: "s".to_owned(), binding: Binding::Global, kind: SymbolKind::Untyped, location, size: 0 };
+        let (name_of, kind_of, visibility) = ("s".to_owned(), SymbolKind::Untyped, Visibility::Default);
+        let symbol = Symbol { name: name_of, binding: Binding::Global, kind: kind_of, visibility, location, size: 0 };
         let object = ObjectFile { sources: vec!["x".to_owned()], sections: vec![section], symbols: vec![symbol] };
         // Through the bytes of a file as well.
         let read = ObjectFile::parse(&object.write(0)).unwrap();
@@ -159,6 +162,38 @@ fn an_executable_is_read_back_with_its_addresses_and_lines() {
     assert_eq!((of("f"), of("d")), (Location::Section(0, 4), Location::Section(1, 4)));
     assert_eq!(read.line_of(0, 4), Some(("a.S", 4)));
     assert_eq!(read.line_of(1, 4), Some(("b.S", 4)));
+}
+
+#[test]
+fn hidden_symbols_are_found_by_other_objects_and_local_in_the_image() {
+    let image = linked(&[".hidden g\nbri g\nbri h", ".globl g, h\n.hidden h\n.protected g\ng: nop\nh: nop"], None).unwrap();
+    assert_eq!(image.symbols, BTreeMap::from([("g".to_owned(), BASE + 8), ("h".to_owned(), BASE + 12)]));
+    let written = ObjectFile::parse(&image.write(0)).unwrap();
+    let seen: Vec<(&str, Binding, Visibility)> =
+        written.symbols.iter().map(|symbol| (symbol.name.as_str(), symbol.binding, symbol.visibility)).collect();
+    assert_eq!(seen, [("g", Binding::Local, Visibility::Hidden), ("h", Binding::Local, Visibility::Hidden)]);
+}
+
+#[test]
+fn line_tables_name_included_files() {
+    let find = |include: &Include<'_>| Some(Source { name: include.name.to_owned(), text: "\n.macro m\nnop\n.endm\nnop".to_owned() });
+    let (none, macros, parameters) = (BTreeMap::new(), BTreeMap::new(), Parameters::shipped());
+    let setting = Setting { defines: &none, macros: &macros, parameters: &parameters, find_header: &find, vendor_names: None };
+    let source = Source { name: "a.S".to_owned(), text: "nop\n#include \"b.inc\"\nm\nbri missing".to_owned() };
+    let bytes = assemble_with(&source, &setting).unwrap().bytes;
+    // What a macro brings counts where its text stands, as in messages.
+    let expected = [("a.S", 1), ("b.inc", 5), ("b.inc", 3), ("a.S", 4)];
+    let read = ObjectFile::parse(&bytes).unwrap();
+    assert_eq!([0, 4, 8, 12].map(|offset| read.line_of(0, offset).unwrap()), expected);
+    let object = Object::parse(&bytes).unwrap();
+    assert_eq!([0, 4, 8, 12].map(|offset| object.line_of(offset).unwrap()), expected);
+    assert_eq!(object.link_at(BASE, &BTreeMap::new()).unwrap_err().to_string(), "a.S:4: undefined symbol `missing`");
+    let table = &read.sections.iter().find(|section| section.name == ".debug_line").unwrap().bytes;
+    let program = 10 + u32::from_le_bytes(table[6..10].try_into().unwrap()) as usize;
+    assert_eq!(&table[program - 18..program], b"\0a.S\0\0\0\0b.inc\0\0\0\0\0"[..].get(..18).unwrap());
+    // Address, row; file 2, 4 bytes and 4 lines on, row; 4 on, 2 lines back, row; file 1, 4 on, 1 line on, row; 4 on, end.
+    let rows: &[u8] = &[0, 5, 2, 0, 0, 0, 0, 1, 4, 2, 2, 4, 3, 4, 1, 2, 4, 3, 0x7e, 1, 4, 1, 2, 4, 3, 1, 1, 2, 4, 0, 1, 1];
+    assert_eq!(&table[program..], rows);
 }
 
 #[test]

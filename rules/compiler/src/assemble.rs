@@ -289,7 +289,8 @@ fn listing(name: &str, object: &toolchain::object::Object) -> Listing {
     Listing {
         name: name.to_owned(),
         source: object.source_name().to_owned(),
-        lines: object.lines().iter().map(|(offset, line)| SourceLine { offset: *offset, line: *line }).collect(),
+        // A listing is of one file; code of a program includes none.
+        lines: object.lines().iter().filter(|row| row.file == 0).map(|row| SourceLine { offset: row.offset, line: row.line }).collect(),
         labels,
     }
 }

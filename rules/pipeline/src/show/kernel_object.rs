@@ -40,7 +40,7 @@ fn instructions(object: &Object) -> Vec<Vec<Cell>> {
             Cell::Address(line.address),
             digits(&line.words).into(),
             cycle.into(),
-            object.line_of(line.address).map(|line| Cell::Number(line.into())).unwrap_or(Cell::None),
+            object.line_of(line.address).map_or(Cell::None, |(_, line)| Cell::Number(line.into())),
             symbols.join(" ").into(),
             line.text.into(),
         ]

@@ -37,8 +37,8 @@ pub fn measured<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<u6
         let object = load(db, &object)?;
         let (segments, entry) = bench(&without_costs(&known.kernel), &object, &variant.parameters)?;
         let measured = measure_call(&segments, entry, ARGUMENTS, &machine.parameters).map_err(|fault| {
-            let line = object.line_of(fault.pc.wrapping_sub(CODE)).unwrap_or(0);
-            Failure::build(format!("{}:{line}: {fault}", object.source_name()))
+            let (file, line) = object.line_of(fault.pc.wrapping_sub(CODE)).unwrap_or((object.source_name(), 0));
+            Failure::build(format!("{file}:{line}: {fault}"))
         })?;
         Ok(Made::with_facts(measured.clocks, measured.clocks)
             .figure("clocks", measured.clocks)
