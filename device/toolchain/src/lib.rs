@@ -3,6 +3,7 @@
 //! Sources and manifests come in as text with a name to report them under; nothing here reads a file, knows a kernel or a program.
 //! Instruction encodings, register names and relocations are those of `ipu21`.
 
+pub mod archive;
 pub mod assembler;
 pub mod diagnostic;
 mod directive;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use ipu21::parameters::Parameters;
 use ipu21::relocation::{Relocation, TABLE};
 use proptest::prelude::*;
+use toolchain::archive;
 use toolchain::linker::{Image, LinkSetting, link_files};
 use toolchain::object::Object;
 use toolchain::object_file::{Binding, Location, ObjectFile, Section, SectionRelocation, Symbol, SymbolKind, Target, Visibility};
@@ -165,6 +166,21 @@ fn an_executable_is_read_back_with_its_addresses_and_lines() {
 }
 
 #[test]
+fn members_of_archives_come_as_they_are_asked_for() {
+    let sources = ["a: bri b", ".globl b\nb: bri c", ".globl c\nc: nop", ".globl c\nc: nop\nnop", ".globl d\nd: nop"];
+    let mut members: Vec<ObjectFile> = sources.iter().map(|text| file(text, text)).collect();
+    let mut objects = vec![members.remove(0)];
+    archive::add_needed(&mut objects, members.clone(), &[]);
+    let names = |objects: &[ObjectFile]| -> Vec<String> { objects.iter().map(|object| object.sources[0].clone()).collect() };
+    assert_eq!(names(&objects), sources[..3]);
+    archive::add_needed(&mut objects, members.clone(), &["d".to_owned(), "nobody".to_owned()]);
+    assert_eq!(names(&objects)[3..], sources[4..]);
+    let mut weak = vec![file("weak", ".weak d\nbri d")];
+    archive::add_needed(&mut weak, members, &[]);
+    assert_eq!(names(&weak), ["weak"]);
+}
+
+#[test]
 fn hidden_symbols_are_found_by_other_objects_and_local_in_the_image() {
     let image = linked(&[".hidden g\nbri g\nbri h", ".globl g, h\n.hidden h\n.protected g\ng: nop\nh: nop"], None).unwrap();
     assert_eq!(image.symbols, BTreeMap::from([("g".to_owned(), BASE + 8), ("h".to_owned(), BASE + 12)]));
@@ -250,7 +266,34 @@ proptest! {
     }
 
     #[test]
+    fn changed_archives_are_read_or_refused(
+        changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..4),
+        end in any::<proptest::sample::Index>(),
+        is_cut in any::<bool>(),
+    ) {
+        let object = sample();
+        let mut bytes = format!("!<arch>\n{:<16}{:<32}{:<10}`\n", "a.o/", 0, object.len()).into_bytes();
+        bytes.extend(object);
+        let members = archive::read(&bytes).unwrap();
+        prop_assert_eq!(members[0].name.as_str(), "a.o");
+        for (at, value) in changes {
+            let index = at.index(bytes.len());
+            bytes[index] = value;
+        }
+        if is_cut {
+            bytes.truncate(end.index(bytes.len()));
+        }
+        if let Ok(members) = archive::read(&bytes) {
+            let mut objects = Vec::new();
+            archive::add_needed(&mut objects, members.into_iter().map(|member| member.object).collect(), &["f".to_owned()]);
+            let _ = link_files(&objects, &setting(None, true));
+        }
+    }
+
+    #[test]
     fn any_bytes_are_no_object_or_one(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = ObjectFile::parse(&bytes);
+        let _ = archive::read(&bytes);
+        let _ = archive::read(&[b"!<arch>\n", &bytes[..]].concat());
     }
 }

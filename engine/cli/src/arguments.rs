@@ -136,7 +136,7 @@ pub(crate) struct AsmArguments {
 /// What to link, and how.
 #[derive(Debug, Args)]
 pub(crate) struct LinkArguments {
-    /// Object files
+    /// Object files, and archives of them
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<Utf8PathBuf>,
     /// The executable file

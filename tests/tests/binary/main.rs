@@ -5,6 +5,7 @@ mod bad_input;
 mod command_line;
 mod documentation;
 mod place;
+mod toolchain;
 
 use place::Ran;
 

@@ -1,16 +1,25 @@
 //! `ipubuild link`: links object files to an executable file.
 
+use toolchain::archive::add_needed;
 use toolchain::linker::{LinkSetting, link_files};
 
 use crate::arguments::{LinkArguments, Options};
 use crate::console::Console;
 use crate::exit::{Exit, Fault};
-use crate::object_files::{machine, read_object, write};
+use crate::object_files::{Read, machine, read, write};
 use crate::opened;
 
 pub(crate) fn link(arguments: &LinkArguments, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let directory = opened::directory(options)?;
-    let objects = arguments.files.iter().map(|file| read_object(&directory, file)).collect::<Result<Vec<_>, _>>()?;
+    let (mut objects, mut members) = (Vec::new(), Vec::new());
+    for file in &arguments.files {
+        match read(&directory, file)? {
+            Read::Object(object) => objects.push(object),
+            Read::Archive(found) => members.extend(found.into_iter().map(|member| member.object)),
+        }
+    }
+    let wanted: Vec<String> = arguments.keep.iter().chain(&arguments.entry).cloned().collect();
+    add_needed(&mut objects, members, &wanted);
     let has_roots = arguments.entry.is_some() || !arguments.keep.is_empty();
     let setting = LinkSetting {
         base: address(&arguments.base)?,
@@ -22,10 +31,10 @@ pub(crate) fn link(arguments: &LinkArguments, options: &Options, console: &Conso
         let errors: Vec<String> = errors.iter().map(|error| format!("error: {error}")).collect();
         Fault { exit: Exit::BadInput, message: errors.join("\n") }
     })?;
-    write(&directory, &arguments.output, &image.write(machine().immediate.elf_e_flags_ipu21.value))?;
     if let Some(map) = &arguments.map {
         write(&directory, map, image.map(&objects).map_err(Fault::failed)?.as_bytes())?;
     }
+    write(&directory, &arguments.output, &image.write(machine().immediate.elf_e_flags_ipu21.value))?;
     if !image.dropped.is_empty() {
         console.tell(&format!("{} sections left out; `--keep-all` keeps them", image.dropped.len()));
     }
