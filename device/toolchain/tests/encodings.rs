@@ -141,6 +141,31 @@ fn every_recorded_word_reassembles_alone_and_in_any_neighbourhood() {
     assert_eq!(reassembled(&words[1..]), words[1..]);
 }
 
+/// The words of a form with no operand bit set, all, each alone and each missing.
+fn operand_patterns(form: &isa::Form) -> Vec<u32> {
+    let free: Vec<u32> = (0..31).map(|bit| 1 << bit).filter(|bit| form.mask & bit == 0).collect();
+    let all = free.iter().sum::<u32>();
+    [0, all].into_iter().chain(free.iter().copied()).chain(free.iter().map(|bit| all - bit)).map(|bits| form.matches | bits).collect()
+}
+
+#[test]
+fn every_operand_bit_of_every_form_reassembles_alone_and_in_a_bundle() {
+    let encodable = || isa::forms().map(|(_, form)| form).filter(|form| form.words > 0);
+    let main = encodable().find(|form| form.lane == isa::Lane::Main && form.coissue).unwrap().matches | COISSUE;
+    let aux = encodable().find(|form| form.lane == isa::Lane::Aux && form.coissue).unwrap().matches | COISSUE;
+    for form in encodable() {
+        // Together, so that one source holds them all; a second word is one of its own.
+        let words: Vec<u32> = operand_patterns(form).into_iter().flat_map(|word| [word, 0][..usize::from(form.words)].to_vec()).collect();
+        assert_eq!(reassembled(&words), words, "{}", form.id);
+        let bundles: Vec<u32> = operand_patterns(form)
+            .into_iter()
+            .map(|word| word | COISSUE)
+            .flat_map(|word| if form.lane == isa::Lane::Main { [word, aux] } else { [main, word] })
+            .collect();
+        assert_eq!(reassembled(&bundles), bundles, "{} in a bundle", form.id);
+    }
+}
+
 /// A word of any form with any operands, one time in two, else any word at all.
 fn word() -> impl Strategy<Value = u32> {
     let forms: Vec<(u32, u32)> = isa::forms().filter(|(_, form)| form.words > 0).map(|(_, form)| (form.matches, form.mask)).collect();
