@@ -46,13 +46,13 @@ pub(crate) fn read_objects(directory: &Utf8Path, file: &Utf8Path) -> Result<Vec<
 pub(crate) fn write(directory: &Utf8Path, file: &Utf8Path, bytes: &[u8]) -> Result<(), Fault> {
     let path = directory.join(file);
     let folder = path.parent().filter(|folder| !folder.as_str().is_empty()).unwrap_or(directory);
-    let written = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder).and_then(|mut part| {
+    // A folder that is not there is said without the name of a temporary file.
+    let written = std::fs::metadata(folder).and_then(|_| {
+        let mut part = tempfile::Builder::new().permissions(permissions()).tempfile_in(folder)?;
         part.write_all(bytes)?;
         part.persist(&path).map_err(|fault| fault.error)
     });
-    // The error of a temporary file names that file.
-    let cause = |error: std::io::Error| error.raw_os_error().map_or(error, std::io::Error::from_raw_os_error);
-    written.map(|_| ()).map_err(|error| Fault::failed(format!("cannot write {file}: {}", cause(error))))
+    written.map(|_| ()).map_err(|error| Fault::failed(format!("cannot write {file}: {error}")))
 }
 
 /// Those of any new file, less what the user's mask takes away.
