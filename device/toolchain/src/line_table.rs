@@ -88,11 +88,11 @@ fn sequence(section: &Section, out: &mut Vec<u8>) {
     for row in &section.lines {
         if row.file != file {
             out.push(SET_FILE);
-            unsigned(row.file + 1, out);
+            unsigned(u64::from(row.file) + 1, out);
         }
         if row.offset != address {
             out.push(ADVANCE_PC);
-            unsigned(row.offset - address, out);
+            unsigned(u64::from(row.offset.saturating_sub(address)), out);
         }
         if row.line != line {
             out.push(ADVANCE_LINE);
@@ -102,12 +102,12 @@ fn sequence(section: &Section, out: &mut Vec<u8>) {
         (address, file, line) = (row.offset, row.file, row.line);
     }
     out.push(ADVANCE_PC);
-    unsigned(section.size.saturating_sub(address), out);
+    unsigned(u64::from(section.size.saturating_sub(address)), out);
     out.extend([0, 1, END_SEQUENCE]);
 }
 
 /// Seven bits a byte, the low ones first.
-fn unsigned(mut value: u32, out: &mut Vec<u8>) {
+fn unsigned(mut value: u64, out: &mut Vec<u8>) {
     loop {
         let byte = (value & 0x7f) as u8;
         value >>= 7;
@@ -127,5 +127,23 @@ fn signed(mut value: i64, out: &mut Vec<u8>) {
             return out.push(byte);
         }
         out.push(byte | 0x80);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sequence;
+    use crate::object_file::{LineRow, Section};
+
+    #[test]
+    fn the_largest_numbers_of_files_lines_and_offsets_are_written() {
+        let row = |offset, file| LineRow { offset, file, line: u32::MAX };
+        let section = Section { size: 4, lines: vec![row(0, u32::MAX), row(u32::MAX, u32::MAX)], ..Section::default() };
+        let mut bytes = Vec::new();
+        sequence(&section, &mut bytes);
+        // File 2^32, line +(2^32 - 2), copied; address +(2^32 - 1), copied; then nothing is left up to the end of the section.
+        let expected =
+            [4, 0x80, 0x80, 0x80, 0x80, 0x10, 3, 0xfe, 0xff, 0xff, 0xff, 0x0f, 1, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2, 0, 0, 1, 1];
+        assert_eq!(bytes, expected);
     }
 }
