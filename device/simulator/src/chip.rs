@@ -375,20 +375,12 @@ fn pass_barrier(tile: &mut Tile, release: u64, branch: u64, internal: bool) {
 
 fn describe(tile: &Tile) -> String {
     match &tile.state {
-        State::Idle => "not started".to_owned(),
-        State::Running => "can run".to_owned(),
-        State::Paused => "waits for a source that has not come far enough".to_owned(),
         State::Receiving => {
             let expected = tile.csr[ipu21::csr::INCOMING_DCOUNT as usize];
-            format!("sync 0 with {} of {expected} words", tile.arrived)
+            format!("{} with {} of {expected} words", tile.state, tile.arrived)
         }
-        State::Announced => format!("sync 1 with {} announced barriers", tile.credits),
-        State::Barrier { zone } => format!("sync {zone}"),
-        State::Trapped { number } => format!("trap {number}"),
-        State::Halted => "branches to itself".to_owned(),
-        State::Returned => "returned".to_owned(),
-        State::Limited => "clock limit".to_owned(),
-        State::Failed(fault) => fault.to_string(),
+        State::Announced => format!("{} with {} announced barriers", tile.state, tile.credits),
+        state => state.to_string(),
     }
 }
 

@@ -167,8 +167,16 @@ pub enum Cause {
         /// Immediate of the trap.
         number: u32,
     },
-    /// A measured call ended in something else than its return.
-    CallDidNotReturn,
+    /// A measured call stood still before its return.
+    CallDidNotReturn {
+        /// What the supervisor stands at.
+        state: String,
+    },
+    /// A measured call went on for longer than any kernel may: most likely it loops for ever.
+    CallTooLong {
+        /// Clocks that a call may take.
+        limit: u64,
+    },
     /// `runall` or `run` while the needed workers are active.
     WorkersBusy,
     /// A send read met an instruction fetch in one conflict unit (machine.md b.2 case 1, exception CONFLICT).
@@ -359,7 +367,10 @@ impl fmt::Display for Cause {
             Cause::PoisonUsed { place, form } => write!(f, "{form} used {place}, which nobody wrote"),
             Cause::FloatingPoint { flags } => write!(f, "floating-point exception, flags {flags:#x}"),
             Cause::Breakpoint { number } => write!(f, "breakpoint, trap {number}"),
-            Cause::CallDidNotReturn => write!(f, "the call ended without returning"),
+            Cause::CallDidNotReturn { state } => write!(f, "the call did not return: {state}"),
+            Cause::CallTooLong { limit } => {
+                write!(f, "the call did not return in {limit} clocks, the limit of one call; does it loop for ever?")
+            }
             Cause::WorkersBusy => write!(f, "workers launched while active"),
             Cause::SendFetchConflict { address, event } => {
                 write!(f, "send read of {address:#x} meets the instruction fetch in one unit at event {event}")

@@ -94,7 +94,7 @@ impl SingleTile {
     /// Executes `setzi $m0, argument_block; call $m10, entry` and the call until it returns.
     ///
     /// # Errors
-    /// The tile's [`Fault`]; a call that ends in anything but its return counts as an invalid sync zone or program counter.
+    /// The tile's [`Fault`]; [`Cause::CallDidNotReturn`] and [`Cause::CallTooLong`] for a call that ends in anything but its return.
     pub fn run_call(&mut self, entry: u32, argument_block: u32) -> Result<CallMeasurement, Fault> {
         let (start, instructions, turns) = (self.tile.clock, self.tile.instructions, self.tile.turns);
         let overflows = self.tile.overflows();
@@ -112,7 +112,8 @@ impl SingleTile {
                 f16_overflows: self.tile.overflows() - overflows,
             }),
             State::Failed(fault) => Err(*fault),
-            _ => Err(*self.tile.supervisor_fault(Cause::CallDidNotReturn)),
+            State::Limited => Err(*self.tile.running_fault(Cause::CallTooLong { limit: CALL_CLOCKS_MAX })),
+            state => Err(*self.tile.supervisor_fault(Cause::CallDidNotReturn { state: state.to_string() })),
         }
     }
 

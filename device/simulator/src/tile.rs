@@ -115,6 +115,24 @@ pub(crate) enum State {
     Failed(Box<Fault>),
 }
 
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            State::Idle => write!(f, "not started"),
+            State::Running => write!(f, "can run"),
+            State::Paused => write!(f, "waits for a source that has not come far enough"),
+            State::Receiving => write!(f, "sync 0"),
+            State::Announced => write!(f, "sync 1"),
+            State::Barrier { zone } => write!(f, "sync {zone}"),
+            State::Trapped { number } => write!(f, "trap {number}"),
+            State::Halted => write!(f, "branches to itself"),
+            State::Returned => write!(f, "returned"),
+            State::Limited => write!(f, "clock limit"),
+            State::Failed(fault) => fault.fmt(f),
+        }
+    }
+}
+
 /// One tile.
 #[derive(Debug)]
 pub(crate) struct Tile {
@@ -341,6 +359,15 @@ impl Tile {
     /// A fault of the supervisor at its present place.
     pub(crate) fn supervisor_fault(&self, cause: Cause) -> Box<Fault> {
         self.fault(Context::Supervisor, self.pc, self.clock, cause)
+    }
+
+    /// A fault of the first worker that runs, or of the supervisor when none does.
+    pub(crate) fn running_fault(&self, cause: Cause) -> Box<Fault> {
+        let lead = self.workers.as_ref().and_then(|workers| workers.iter().enumerate().find(|(_, worker)| worker.active));
+        match lead {
+            Some((n, worker)) => self.fault(Context::Worker(n as u8), worker.pc, self.clock, cause),
+            None => self.supervisor_fault(cause),
+        }
     }
 
     /// Lets the supervisor call `entry` with the argument block in `$m0`; it returns to `return_to`.

@@ -21,7 +21,7 @@ const MAIN: [(u32, u32); 8] = [(2, PLACES[0]), (3, 0), (4, PLACES[0]), (6, 0), (
 const REFUSED: [&str; 3] = [
     "put.zi8_m worker: control register of a worker with 0xa4 is not simulated",
     "trap.zi4 worker: breakpoint, trap 5",
-    "trap.zi4 supervisor: the call ended without returning",
+    "trap.zi4 supervisor: the call did not return: trap 5",
 ];
 
 /// The value of an operand; registers are those of [`MAIN`], aux operands 0..3 and results 4..7.

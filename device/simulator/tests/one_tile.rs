@@ -142,6 +142,24 @@ fn a_tile_missing_at_a_barrier_is_reported_with_its_place() {
 }
 
 #[test]
+fn a_call_that_loops_for_ever_ends_at_the_limit_where_it_loops() {
+    let loop_of = |address| [word("bri.zi19", &[address / 4])];
+    let limit = 1 << 26;
+    let by_supervisor = run(&[segment(KERNEL, &[word("setzi.m_zi20", &[1, 0]), word("bri.zi19", &[KERNEL / 4])])]).1.unwrap_err();
+    assert_eq!((by_supervisor.context, by_supervisor.cause), (Context::Supervisor, Cause::CallTooLong { limit }));
+    let by_worker = run(&on_workers(&loop_of(WORKER))).1.unwrap_err();
+    assert_eq!((by_worker.context, by_worker.pc, &by_worker.cause), (Context::Worker(0), WORKER, &Cause::CallTooLong { limit }));
+    assert!(by_worker.to_string().ends_with("the call did not return in 67108864 clocks, the limit of one call; does it loop for ever?"));
+}
+
+#[test]
+fn a_call_that_stands_still_says_at_what() {
+    let stands = |code: &[u32]| run(&[segment(KERNEL, code)]).1.unwrap_err().to_string();
+    assert!(stands(&[word("bri.zi19", &[KERNEL / 4])]).ends_with("the call did not return: branches to itself"));
+    assert!(stands(&[word("sync.zi4", &[3])]).ends_with("the call did not return: sync 3"));
+}
+
+#[test]
 fn a_register_nobody_wrote_can_be_loaded_over_but_not_stored() {
     let load = word("ld32.a_rri", &[0, 2, 15, 0]);
     let base = word("setzi.m_zi20", &[2, DATA]);
