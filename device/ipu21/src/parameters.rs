@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use toml::de::{DeTable, DeValue};
 
 use crate::data;
 
@@ -340,26 +341,105 @@ impl Entry {
 /// What is wrong with a parameter file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParameterFault {
-    /// What was expected and found, with line and column where the reader knows them.
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The value's name, what was expected and what was found.
     pub message: String,
+}
+
+impl ParameterFault {
+    /// A fault at a byte of the file.
+    fn at(text: &str, start: usize, message: String) -> Self {
+        let before = text.get(..start).unwrap_or(text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Self { line: before.matches('\n').count() + 1, column: before[line_start..].chars().count() + 1, message }
+    }
+
+    /// A fault of the value with a name, `message` behind that name.
+    fn of(text: &str, name: &str, message: impl fmt::Display) -> Self {
+        let mut start = 0;
+        each_value(text, &mut |known, span, _| {
+            if known == name {
+                start = span.start;
+            }
+        });
+        Self::at(text, start, format!("{name}: {message}"))
+    }
+}
+
+/// Calls `visit` with name, place and value of everything in a TOML file that is no table; files that are not TOML have nothing.
+fn each_value(text: &str, visit: &mut impl FnMut(&str, std::ops::Range<usize>, &DeValue<'_>)) {
+    fn walk(prefix: &str, table: &DeTable<'_>, visit: &mut impl FnMut(&str, std::ops::Range<usize>, &DeValue<'_>)) {
+        for (name, value) in table {
+            let name = format!("{prefix}{}", name.get_ref());
+            match value.get_ref() {
+                DeValue::Table(inner) => walk(&format!("{name}."), inner, visit),
+                other => visit(&name, value.span(), other),
+            }
+        }
+    }
+    if let Ok(table) = DeTable::parse(text) {
+        walk("", table.get_ref(), visit);
+    }
+}
+
+/// What the simulator does in one way only. These values say which way that is, in the words of TOML; another one would be believed
+/// and not obeyed, so it is refused. All other values may be changed, `status`, `reader` and `note` at will.
+#[rustfmt::skip]
+const ONLY: [(&str, &str); 14] = [
+    ("immediate.tapack_addr2_split.lower",   r#""addr2[10:0] in bits 31:21""#),
+    ("immediate.tapack_addr2_split.upper",   r#""addr2[20:11] in bits 30:21""#),
+    ("slots.rpt_loop_overhead",              "0"),
+    ("supervisor.slots_while_six_workers_run", "0"),
+    ("state.f32_denormals",                  r#""kept""#),
+    ("state.exit_status_consensus",          r#""and""#),
+    ("state.dcount_counts_only_for_sync_0",  "true"),
+    ("state.shift_above_31",                 r#""zero; sign for arithmetic right""#),
+    ("state.f32toi32_out_of_range",          r#""saturate""#),
+    ("state.abs_int_min",                    r#""int_min""#),
+    ("arithmetic.amp_sum",                   r#""products and accumulator in f64, ((p0+p1)+(p2+p3))+acc, one rounding to f32 per call""#),
+    ("arithmetic.transcendentals",           r#""f64 by the pure-Rust libm crate, one rounding""#),
+    ("arithmetic.prng",                      r#""xoroshiro128+ stand-in; named as the simulator's own""#),
+    ("choice.f32_slic",                      r#""even immediates multiply the low halves of column imm / 2 and move set 0, odd ones the high halves and move set 1""#),
+];
+
+/// A plain value as TOML writes it.
+fn written(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => format!("\"{text}\""),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Boolean(is_so) => is_so.to_string(),
+        other => other.type_str().to_owned(),
+    }
 }
 
 impl fmt::Display for ParameterFault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}", self.message.trim_end())
+        write!(out, "{}:{}: {}", self.line, self.column, self.message)
     }
 }
 
 impl std::error::Error for ParameterFault {}
 
 impl Parameters {
-    /// Reads a table; every field must be there and no other.
+    /// Reads a table; every field must be there and no other, and no value that the simulator cannot follow.
     ///
     /// # Errors
-    /// [`ParameterFault`] naming field and place.
+    /// The first [`ParameterFault`].
     pub fn parse(text: &str) -> Result<Self, ParameterFault> {
-        let parameters: Self = toml::from_str(text).map_err(|fault| ParameterFault { message: fault.to_string() })?;
-        parameters.check()?;
+        let parameters: Self = toml::from_str(text).map_err(|fault| {
+            let start = fault.span().map_or(0, |span| span.start);
+            let mut field = String::new();
+            each_value(text, &mut |name, span, _| {
+                if span.contains(&start) {
+                    field = format!("{name}: ");
+                }
+            });
+            ParameterFault::at(text, start, field + fault.message())
+        })?;
+        parameters.check(text)?;
         Ok(parameters)
     }
 
@@ -491,25 +571,36 @@ impl Parameters {
         symbols
     }
 
-    fn check(&self) -> Result<(), ParameterFault> {
-        let fault = |message: String| Err(ParameterFault { message });
+    fn check(&self, text: &str) -> Result<(), ParameterFault> {
+        let fault = |name: &str, message: &str| Err(ParameterFault::of(text, name, message));
         if !self.slots.contains_key("default") {
-            return fault("slots: expected a field `default`".to_owned());
+            return fault("slots", "expected a field `default`");
         }
         let known = |name: &str| matches!(name, "default" | "rpt_loop_overhead") || crate::isa::forms_of(name).next().is_some();
         if let Some(name) = self.slots.keys().find(|name| !known(name)) {
-            return fault(format!("slots.{name}: no such mnemonic"));
+            return fault(&format!("slots.{name}"), "no such mnemonic");
         }
         if let Some((name, _)) = self.slots.iter().find(|(name, slots)| **slots == 0 && *name != "rpt_loop_overhead") {
-            return fault(format!("slots.{name}: expected at least 1, found 0"));
+            return fault(&format!("slots.{name}"), "expected at least 1, found 0");
         }
         if let Some(code) = self.choice.class_codes.in_order().into_iter().find(|code| *code > 15) {
-            return fault(format!("choice.class_codes: expected codes up to 15, found {code}"));
+            return fault("choice.class_codes", &format!("expected codes up to 15, found {code}"));
         }
         if let Some(number) = self.choice.aop_accumulators.into_iter().find(|number| *number > 31) {
-            return fault(format!("choice.aop_accumulators: expected numbers up to 31, found {number}"));
+            return fault("choice.aop_accumulators", &format!("expected numbers up to 31, found {number}"));
         }
-        Ok(())
+        let mut refused = Vec::new();
+        each_value(text, &mut |name, span, value| {
+            let only = ONLY.iter().find(|(only, _)| *only == name).map(|(_, value)| *value);
+            refused.extend(only.filter(|only| *only != written(value)).map(|only| {
+                let message = format!("{name}: expected {only}, the only way of the simulator, found {}", written(value));
+                (span.start, message)
+            }));
+        });
+        match refused.into_iter().min() {
+            Some((start, message)) => Err(ParameterFault::at(text, start, message)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -678,6 +769,38 @@ mod tests {
     #[test]
     fn slots_of_a_mnemonic_that_does_not_exist_are_refused() {
         let text = data::PARAMETERS.replace("f16v2exp = 2", "f16v3exp = 2");
-        assert_eq!(Parameters::parse(&text).unwrap_err().to_string(), "slots.f16v3exp: no such mnemonic");
+        assert_eq!(Parameters::parse(&text).unwrap_err().to_string(), "25:12: slots.f16v3exp: no such mnemonic");
+    }
+
+    #[test]
+    fn each_text_is_followed_or_refused_when_changed() {
+        const FREE: [&str; 4] = ["kind", "status", "reader", "note"];
+        let mut texts = Vec::new();
+        super::each_value(data::PARAMETERS, &mut |name, span, value| {
+            let is_free = FREE.iter().any(|free| name.ends_with(&format!(".{free}")));
+            texts.extend((value.as_str().is_some() && !is_free).then(|| (name.to_owned(), span)));
+        });
+        assert_eq!(texts.len(), 13);
+        for (name, span) in texts {
+            let text = format!("{}\"something\"{}", &data::PARAMETERS[..span.start], &data::PARAMETERS[span.end..]);
+            let fault = Parameters::parse(&text).unwrap_err();
+            let line = data::PARAMETERS[..span.start].lines().count();
+            assert_eq!(fault.line, line, "{fault}");
+            assert!(fault.message.starts_with(&format!("{name}: ")) && fault.message.contains("something"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_value_of_which_the_simulator_knows_one_only_is_refused_with_both() {
+        for (name, only) in super::ONLY {
+            assert_eq!(Parameters::shipped().entries().iter().filter(|entry| name.starts_with(&entry.name)).count(), 1, "{name} {only}");
+        }
+        let text = data::PARAMETERS.replace("shift_above_31 = \"zero; sign for arithmetic right\"", "shift_above_31 = \"modulo 32\"");
+        let message =
+            "state.shift_above_31: expected \"zero; sign for arithmetic right\", the only way of the simulator, found \"modulo 32\"";
+        assert_eq!(Parameters::parse(&text).unwrap_err().message, message);
+        let text = data::PARAMETERS.replace("slots_while_six_workers_run = 0", "slots_while_six_workers_run = 1");
+        let message = "supervisor.slots_while_six_workers_run: expected 0, the only way of the simulator, found 1";
+        assert_eq!(Parameters::parse(&text).unwrap_err().message, message);
     }
 }

@@ -341,21 +341,28 @@ const KERNELS: &[Case] = &[
         spoil: |place| place.write("parameters.toml", b"[immediate\n"),
         arguments: RUN,
         code: 2,
-        message: "//:machine, parameters: parameters.toml: TOML parse error at line 1, column 11\n",
+        message: "//:machine, parameters: parameters.toml:1:11: unclosed table, expected `]`\n",
     },
     Case {
         name: "parameters that lack one",
         spoil: |place| place.replace("parameters.toml", "tamp_f16v4_e4", "tamp_f16v4_e5"),
         arguments: RUN,
         code: 2,
-        message: "//:machine, parameters: parameters.toml: TOML parse error at line 7, column 1\n",
+        message: "//:machine, parameters: parameters.toml:7:1: unknown field `tamp_f16v4_e5`, expected one of …\n",
     },
     Case {
         name: "parameter of another type",
         spoil: |place| place.replace("parameters.toml", "default = 1", "default = \"one\""),
         arguments: RUN,
         code: 2,
-        message: "//:machine, parameters: parameters.toml: TOML parse error at line 24, column 11\n",
+        message: "//:machine, parameters: parameters.toml:24:11: slots.default: invalid type: string \"one\", expected u32\n",
+    },
+    Case {
+        name: "parameter that the simulator cannot follow",
+        spoil: |place| place.replace("parameters.toml", "abs_int_min = \"int_min\"", "abs_int_min = \"zero\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:machine, parameters: parameters.toml:…: state.abs_int_min: expected \"int_min\", the only way of the simulator, found \"zero\"\n",
     },
 ];
 

@@ -23,8 +23,8 @@ pub fn machine(db: &dyn Db, target: Target) -> Result<MachineParameters, Failure
     let label = target.label(db);
     let machine = data_of::<Machine>(db, label)?;
     let bytes = read_source(db, db.source(&machine.parameters))?;
-    let fault = |message: String| Failure::input(format!("{}: {message}", machine.parameters)).at_label(label).at_field("parameters");
-    let text = std::str::from_utf8(&bytes).map_err(|fault| fault.to_string()).map_err(fault)?;
+    let fault = |message: String| Failure::input(format!("{}:{message}", machine.parameters)).at_label(label).at_field("parameters");
+    let text = std::str::from_utf8(&bytes).map_err(|cause| fault(format!(" {cause}")))?;
     let parameters = Parameters::parse(text).map_err(|cause| fault(cause.to_string()))?;
     Ok(MachineParameters { digest: digest_of(&parameters), parameters: Arc::new(parameters) })
 }
