@@ -8,7 +8,7 @@ use store::{Digest, RecordKind, References};
 
 use crate::target_table::TargetTable;
 use crate::{
-    Db, Engine, Event, Export, Failure, Label, LoadedTarget, Outcome, RuleKind, StageEntry, StageNote, TargetInputs, TargetRecord,
+    Db, Engine, Event, Export, Failure, Label, LoadedTarget, Outcome, Rule, RuleKind, StageEntry, StageNote, TargetInputs, TargetRecord,
     Workspace, export,
 };
 
@@ -155,8 +155,8 @@ impl Engine {
     }
 
     /// Makes the exported files what they should be, when they are written at all; their paths.
-    fn restore(&self, folder: &Utf8Path, exports: &[Export]) -> Result<Vec<Utf8PathBuf>, Failure> {
-        if self.exports {
+    fn restore(&self, rule: &dyn Rule, folder: &Utf8Path, exports: &[Export]) -> Result<Vec<Utf8PathBuf>, Failure> {
+        if self.exports && rule.exports_files() {
             self.shared().timed("exports", || export::restore(self.shared(), folder, exports))
         } else {
             Ok(exports.iter().map(|export| folder.join(&export.path)).collect())
@@ -170,7 +170,7 @@ impl Engine {
         }
         let folder = workspace.artifacts_of(label);
         if let Some(record) = self.shared().record::<TargetRecord>(RecordKind::Target, &key)? {
-            match self.restore(&folder, &record.exports) {
+            match self.restore(target.rule().as_ref(), &folder, &record.exports) {
                 Ok(exports) => return Ok(report(target, key, Found { record, exports, cached: true, recorded: true })),
                 // The exports' blobs are gone: the stages that made them run again.
                 Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => {
@@ -184,7 +184,7 @@ impl Engine {
             let outcome = run_rule(engine, target)?;
             let recorded = outcome.recorded;
             let (record, references) = record_of(engine, workspace, target, outcome);
-            let exports = engine.restore(&folder, &record.exports)?;
+            let exports = engine.restore(target.rule().as_ref(), &folder, &record.exports)?;
             if recorded {
                 engine.shared().add_record(RecordKind::Target, key, &record, references)?;
             }

@@ -67,6 +67,10 @@ impl Rule for FileGroupRule {
         RuleKind::Built
     }
 
+    fn exports_files(&self) -> bool {
+        false
+    }
+
     fn fingerprint(&self) -> Digest {
         Digest::of(FINGERPRINT)
     }

@@ -82,6 +82,11 @@ pub trait Rule: Send + Sync {
         RuleKind::Data
     }
 
+    /// Whether its targets export files. Those of a rule that exports none have no folder under `artifacts/` to be looked at.
+    fn exports_files(&self) -> bool {
+        true
+    }
+
     /// Whether its stages read of the targets in its fields only what these gave ([`crate::Target::outcome`]) and never
     /// their declarations or stages. Then those that did not change need not even be loaded.
     fn reads_outcomes(&self) -> bool {

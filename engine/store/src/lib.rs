@@ -42,7 +42,7 @@
 //! * A commit shares `sweep`, announces blobs and records in its lease, writes large blobs and a pack, each under another name and then
 //!   renamed, and then rows of packs, small blobs and records in one transaction. What is left of one that did not end is files that no row
 //!   names, which eviction removes. A file that a power cut emptied does not have its digest: it is a miss, and made again.
-//! * A record is looked up and announced while `sweep` is shared. What cannot be announced is not found.
+//! * A record that is there is looked up and announced while `sweep` is shared. What cannot be announced is not found.
 //! * Eviction holds `sweep` alone. It removes half-written files, deletes records and runs in one transaction, small blobs and rows of packs in
 //!   another, and then files. At every step a record that is there has its blobs; what remains is collected by the next eviction.
 //! * A pack is written anew with what is needed of it, its rows are replaced in one transaction, and the old file is deleted: at each

@@ -225,6 +225,14 @@ impl Records {
         })
     }
 
+    pub(crate) fn lists(&self, kind: RecordKind, key: &Digest) -> Result<bool, StoreFault> {
+        self.with("look up a record", |connection| {
+            connection
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM record WHERE kind = ?1 AND key = ?2)")?
+                .query_row(params![kind.number(), key.as_bytes()], |row| row.get(0))
+        })
+    }
+
     pub(crate) fn remove(&self, kind: RecordKind, key: &Digest) -> Result<(), StoreFault> {
         self.with("remove a record", |connection| delete_record(connection, kind, key))
     }
