@@ -84,9 +84,9 @@ fn launcher() -> [u32; 6] {
 /// A kernel whose workers set pointers, then repeat `body` (bundles) `PASSES` times.
 fn kernel(body: &[u32]) -> Vec<Segment> {
     let mut code = vec![
-        word("setzi.m_zi20", &[5, 0x60000]),
-        word("setzi.m_zi20", &[6, 0x64000]),
-        word("setzi.m_zi20", &[7, 0x80008]),
+        word("setzi.m_zi20", &[5, 0x60140]),
+        word("setzi.m_zi20", &[6, 0x64280]),
+        word("setzi.m_zi20", &[7, 0x80408]),
         word("tapack.p_mmm", &[2, 5, 6, 7]),
         word("setzi.m_zi20", &[4, 0]),
         word("setzi.a_zi20", &[0, 0]),

@@ -150,7 +150,8 @@ impl Crew<'_> {
         loop {
             let Crew { workers, memory, code, coefficients, environment, turns, .. } = &mut *self;
             let decoder = &environment.decoder;
-            let mut group = Group { workers, members: way.members, files: &mut files, memory, coefficients };
+            let is_plain = plain::floats_are_plain(workers, way.members);
+            let mut group = Group { workers, members: way.members, files: &mut files, memory, coefficients, is_plain };
             let stop = stretch(&mut group, &mut way, code, decoder, turns);
             way.passes.settle(self.workers, way.members, way.pc, way.round);
             files.scatter(self.workers);

@@ -12,16 +12,15 @@ use crate::register_file::{LANES, Row};
 const HALVES: usize = 2 * LANES;
 type Halves = [f32; HALVES];
 
-/// The result for registers (or pairs) `a` and `b`; nothing if some member's lane is no ordinary number.
+/// Puts the result for registers (or pairs) `a` and `b` into `out`; whether all members' lanes are ordinary numbers.
 #[inline(always)]
-pub(crate) fn half(lane: Lane, broadcast: Broadcast, a: [Row; 2], b: [Row; 2], members: u8) -> Option<[Row; 2]> {
+pub(crate) fn half(lane: Lane, broadcast: Broadcast, a: [Row; 2], b: [Row; 2], members: u8, out: &mut [Row; 2]) -> bool {
     let spread = |row: Row| match broadcast {
         Broadcast::None => row,
         Broadcast::Lower => row.map(|value| (value & 0xffff) * 0x1_0001),
         Broadcast::Upper => row.map(|value| (value >> 16) * 0x1_0001),
     };
     let a = if broadcast == Broadcast::None { a } else { [spread(a[0]); 2] };
-    let mut out = [[0; LANES]; 2];
     for half in 0..2 {
         let (values, largest) = match lane {
             Lane::Add => rounded(a[half], b[half], |a, b| a + b),
@@ -29,15 +28,18 @@ pub(crate) fn half(lane: Lane, broadcast: Broadcast, a: [Row; 2], b: [Row; 2], m
             Lane::Multiply => rounded(a[half], b[half], |a, b| a * b),
             Lane::Max => rounded(a[half], b[half], |a, b| if a >= b { a } else { b }),
             Lane::Min => rounded(a[half], b[half], |a, b| if a <= b { a } else { b }),
-            _ => return None,
+            _ => return false,
         };
-        let is_rare = |lane: usize| members >> lane & 1 == 1 && largest[lane] >= 0x7c00;
-        if (0..LANES).fold(false, |any, lane| any | is_rare(lane)) {
-            return None;
+        let mut rare = 0;
+        for lane in 0..LANES {
+            rare |= u32::from(largest[lane] >= 0x7c00) & u32::from(members) >> lane;
+        }
+        if rare & 1 == 1 {
+            return false;
         }
         out[half] = values;
     }
-    Some(out)
+    true
 }
 
 /// A function of f16 lanes rounded to f16, and for each worker the largest magnitude among operands and results.
@@ -74,6 +76,11 @@ mod tests {
     use super::*;
     use crate::memory::scramble;
     use half::f16;
+
+    fn half(lane: Lane, broadcast: Broadcast, a: [Row; 2], b: [Row; 2], members: u8) -> Option<[Row; 2]> {
+        let mut out = [[0; LANES]; 2];
+        super::half(lane, broadcast, a, b, members, &mut out).then_some(out)
+    }
 
     /// What one rounding of the exact result gives.
     fn expected(lane: Lane, a: u16, b: u16) -> u16 {

@@ -76,9 +76,27 @@ impl Accumulators {
         self.staging_written = u16::from_le_bytes([low, high]);
     }
 
+    /// Where the couple that leaves set 0 next is, if nothing in the accumulators is poison.
+    #[inline(always)]
+    pub(crate) fn head_of_full(&self) -> Option<usize> {
+        (self.active_written & self.staging_written == u16::MAX).then_some(usize::from(self.head & 3))
+    }
+
+    /// Puts a written couple in the place of another; [`Accumulators::advance`] follows.
+    #[inline(always)]
+    pub(crate) fn exchange_couple(&mut self, at: usize, entering: u64) -> u64 {
+        std::mem::replace(&mut self.staging[at & 7], entering)
+    }
+
+    /// Moves both chains by a couple.
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        self.head = (self.head + 1) & 3;
+    }
+
     /// Exchanges active and staging accumulators of the first `sets` sets.
     #[inline(always)]
-    fn swap(&mut self, sets: usize) {
+    pub(crate) fn swap(&mut self, sets: usize) {
         self.straighten();
         for (pair, couple) in self.active.as_chunks_mut::<2>().0.iter_mut().zip(&mut self.staging).take(4 * sets) {
             let leaving = couple_bits(*pair);

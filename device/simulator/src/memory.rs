@@ -39,6 +39,13 @@ pub(crate) struct TileMemory {
     salt: u64,
 }
 
+/// The words of a tile and their written bits, looked up once for many accesses.
+pub(crate) struct Accessor<'a> {
+    doubles: &'a mut [[u8; 8]; DOUBLES],
+    written: &'a mut [u64; DOUBLES / MASKED],
+    salt: u64,
+}
+
 /// A read from outside that cannot be answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadFault {
@@ -94,18 +101,13 @@ impl TileMemory {
         let number = ((address - BASE) / 8) as usize;
         let value = self.doubles.get(number);
         let written = (self.written[number / MASKED] >> (2 * (number % MASKED))) as u32 & 3;
-        if written == 3 { (value, 3) } else { (self.with_poison(number, value, written), written) }
+        if written == 3 { (value, 3) } else { (with_poison(self.salt, number, value, written), written) }
     }
 
-    /// A word of which a half, or both, is poison.
-    #[cold]
-    fn with_poison(&self, number: usize, value: u64, written: u32) -> u64 {
-        let poison = scramble(self.salt ^ number as u64);
-        match written {
-            1 => poison & !0xffff_ffff | value & 0xffff_ffff,
-            2 => poison & 0xffff_ffff | value & !0xffff_ffff,
-            _ => poison,
-        }
+    /// For accesses at addresses that were checked.
+    #[inline(always)]
+    pub(crate) fn accessor(&mut self) -> Accessor<'_> {
+        Accessor { doubles: self.doubles.all(), written: &mut self.written, salt: self.salt }
     }
 
     /// Loads 64 bits; also the written bits of the two words (bit 0 = low word).
@@ -191,13 +193,7 @@ impl TileMemory {
     /// Writes 64 bits at an address that was checked, where no predecoded code is.
     #[inline]
     pub(crate) fn put_data(&mut self, address: u32, value: u64) {
-        let number = ((address - BASE) / 8) as usize;
-        self.doubles.set(number, value);
-        let (mask, bits) = (&mut self.written[number / MASKED], 3 << (2 * (number % MASKED)));
-        // Reading is cheaper than a chain of updates of one word by neighbouring stores.
-        if *mask & bits != bits {
-            *mask |= bits;
-        }
+        self.accessor().put_data(address, value);
     }
 
     /// Writes 32 bits at an address that was checked.
@@ -370,6 +366,52 @@ impl TileMemory {
     }
 }
 
+impl Accessor<'_> {
+    /// As [`TileMemory::double`].
+    #[inline(always)]
+    pub(crate) fn double(&self, address: u32) -> (u64, u32) {
+        let number = ((address - BASE) / 8) as usize;
+        let value = u64::from_le_bytes(self.doubles[number]);
+        let written = (self.written[number / MASKED] >> (2 * (number % MASKED))) as u32 & 3;
+        if written == 3 { (value, 3) } else { (with_poison(self.salt, number, value, written), written) }
+    }
+
+    /// As [`TileMemory::put_data`].
+    #[inline(always)]
+    pub(crate) fn put_data(&mut self, address: u32, value: u64) {
+        let number = ((address - BASE) / 8) as usize;
+        self.doubles[number] = value.to_le_bytes();
+        let (mask, bits) = (&mut self.written[number / MASKED], 3 << (2 * (number % MASKED)));
+        // Reading is cheaper than a chain of updates of one word by neighbouring stores.
+        if *mask & bits != bits {
+            *mask |= bits;
+        }
+    }
+
+    /// Writes 32 bits where no predecoded code is.
+    #[inline(always)]
+    pub(crate) fn put_data_word(&mut self, address: u32, value: u32) {
+        let word = ((address - BASE) / 4) as usize;
+        let upper = word % 2;
+        self.doubles[word / 2].as_chunks_mut::<4>().0[upper] = value.to_le_bytes();
+        let (mask, bit) = (&mut self.written[word / (2 * MASKED)], 1 << (word % (2 * MASKED)));
+        if *mask & bit == 0 {
+            *mask |= bit;
+        }
+    }
+}
+
+/// A word of which a half, or both, is poison.
+#[cold]
+fn with_poison(salt: u64, number: usize, value: u64, written: u32) -> u64 {
+    let poison = scramble(salt ^ number as u64);
+    match written {
+        1 => poison & !0xffff_ffff | value & 0xffff_ffff,
+        2 => poison & 0xffff_ffff | value & !0xffff_ffff,
+        _ => poison,
+    }
+}
+
 /// The words themselves, in pages of the system that hold zeros and cost nothing until somebody writes: an allocator gives
 /// memory that was used before and clears all of it, 900 MB for the second chip of a process.
 #[derive(Debug)]
@@ -378,6 +420,11 @@ struct Doubles(MmapMut);
 impl Doubles {
     fn new() -> Doubles {
         Doubles(MmapMut::map_anon(8 * DOUBLES).expect("the system has memory for a tile"))
+    }
+
+    #[inline(always)]
+    fn all(&mut self) -> &mut [[u8; 8]; DOUBLES] {
+        self.0.as_chunks_mut().0.first_chunk_mut().expect("the mapping has this many words")
     }
 
     #[inline(always)]

@@ -11,11 +11,11 @@ use crate::context::{Repeat, Worker};
 use crate::crew::{WORKERS, members_of};
 use crate::fault::Cause;
 use crate::lanes;
-use crate::memory::{BASE, END, REGION_1, TileMemory};
+use crate::memory::{Accessor, BASE, END, REGION_1, TileMemory};
 use crate::operation::{Integer, Kind, Matrix, Pace, Test, Transfer};
 use crate::pace::{self, Accesses, Paced};
 use crate::products;
-use crate::register_file::{ALL, Files, LANES, Row, Set};
+use crate::register_file::{ALL, Files, LANES, RegisterFile, Row, Set};
 use crate::vector_unit::{self, AuxResult};
 
 /// What became of an instruction.
@@ -39,12 +39,39 @@ pub(crate) struct Group<'a> {
     pub(crate) files: &'a mut Files,
     pub(crate) memory: &'a mut TileMemory,
     pub(crate) coefficients: &'a Coefficients,
+    /// Whether all members round to nearest even and raise no exceptions: [`floats_are_plain`].
+    pub(crate) is_plain: bool,
+}
+
+/// Does something for each member in the order of slots. A full set has a loop of its own, which compilers unroll.
+macro_rules! for_members {
+    ($members:expr, $n:ident => $body:expr) => {
+        if $members == 0x3f {
+            for $n in 0..WORKERS {
+                $body;
+            }
+        } else {
+            for $n in lanes_of($members) {
+                $body;
+            }
+        }
+    };
+}
+
+/// Loads a pair of registers of one worker.
+#[inline(always)]
+fn load_pair(accessor: &Accessor<'_>, aux: &mut RegisterFile, place: usize, n: usize, address: u32, missing: &mut Missing) {
+    let (value, written) = accessor.double(address);
+    aux.put_double(place, n, value);
+    missing.note(n, written);
 }
 
 /// An instruction under way.
 struct Step<'a, 'g> {
     group: &'a mut Group<'g>,
     aux: Option<&'a Operation>,
+    /// What the aux lane writes when all is done.
+    results: Results,
     failed: Option<(usize, Box<Cause>)>,
 }
 
@@ -59,9 +86,9 @@ struct Places {
 pub(crate) fn execute(group: &mut Group<'_>, operation: &Operation, partner: Option<&Operation>, pc: u32) -> Outcome {
     let is_solo_aux = partner.is_none() && operation.is_aux;
     let aux = if is_solo_aux { Some(operation) } else { partner };
-    let mut step = Step { group, aux: aux.filter(|aux| !matches!(aux.kind, Kind::SetAux) || aux.d < 8), failed: None };
+    let mut step = Step { group, aux, results: Results::default(), failed: None };
     if is_solo_aux {
-        step.each(|_, _, _| {});
+        step.aux_lane();
         return step.outcome();
     }
     let next = pc + if partner.is_some() { 8 } else { 4 };
@@ -84,7 +111,17 @@ pub(crate) fn execute(group: &mut Group<'_>, operation: &Operation, partner: Opt
 }
 
 impl Step<'_, '_> {
+    /// Writes the results of the aux lane.
+    #[inline(always)]
     fn outcome(self) -> Outcome {
+        if self.results.count > 0 {
+            let (results, reached) = (&self.results, self.reached());
+            let file = &mut self.group.files.aux;
+            file.set(results.register, results.rows[0], results.written[0], reached);
+            if results.count > 1 {
+                file.set(results.register + 1, results.rows[1], results.written[1], reached);
+            }
+        }
         match self.failed {
             None => Outcome::Done,
             Some((n, cause)) => Outcome::Failed(n, cause),
@@ -92,40 +129,43 @@ impl Step<'_, '_> {
     }
 
     /// Lanes of workers that took the instruction, with all that have no worker if none failed.
+    #[inline(always)]
     fn reached(&self) -> Set {
         self.failed.as_ref().map_or(ALL, |(n, _)| (1 << n) - 1)
     }
 
-    /// Takes the turns: the aux lane, and what the main lane does to memory and lane by lane. Returns the lanes that took theirs.
+    /// Computes the aux lane, which never touches memory: its results wait for [`Step::outcome`]. Returns the lanes of workers that
+    /// did not fail, nor stand behind one that failed; only they take the main lane.
+    ///
+    /// What follows is written as loops over lanes, not as closures: a closure that is not inlined is compiled for the oldest host.
     #[inline(always)]
-    fn each(&mut self, mut main: impl FnMut(usize, &mut TileMemory, &mut Files)) -> Set {
-        let group = &mut *self.group;
-        let mut results = self.aux.and_then(|aux| results(group, aux));
-        let alone = self.aux.filter(|_| results.is_none());
-        for n in lanes_of(group.members) {
-            if let Some(aux) = alone {
-                match group.alone(aux, n) {
-                    Ok(result) => results.get_or_insert_with(Results::default).enter(n, result),
-                    Err(cause) => {
-                        self.failed = Some((n, cause));
-                        break;
-                    }
+    fn aux_lane(&mut self) -> Set {
+        let Some(aux) = self.aux else { return ALL };
+        if !results(self.group, aux, &mut self.results) {
+            self.one_by_one(aux);
+        }
+        self.reached()
+    }
+
+    #[inline(never)]
+    fn one_by_one(&mut self, aux: &Operation) {
+        self.results = Results::default();
+        for n in lanes_of(self.group.members) {
+            match self.group.alone(aux, n) {
+                Ok(result) => self.results.enter(n, result),
+                Err(cause) => {
+                    self.failed = Some((n, cause));
+                    break;
                 }
             }
-            main(n, group.memory, group.files);
         }
-        let reached = self.reached();
-        if let Some(results) = results {
-            let file = &mut self.group.files.aux;
-            for half in 0..results.count {
-                file.set(results.register + half as u8, results.rows[half], results.written[half], reached);
-            }
+        if aux.kind == Kind::PutUpper {
+            self.group.is_plain = floats_are_plain(self.group.workers, self.group.members);
         }
-        reached
     }
 
     fn set_main(&mut self, operation: &Operation) -> bool {
-        let reached = self.each(|_, _, _| {});
+        let reached = self.aux_lane();
         self.group.files.main.set(operation.d, [operation.immediate; LANES], ALL, reached);
         true
     }
@@ -137,14 +177,14 @@ impl Step<'_, '_> {
             if operation.uses_immediate { ([operation.immediate; LANES], ALL) } else { (main.get(operation.y), main.written(operation.y)) };
         let written = main.written(operation.x) & b_written;
         let values = integer_rows(integer, main.get(operation.x), b);
-        let reached = self.each(|_, _, _| {});
+        let reached = self.aux_lane();
         self.group.files.main.set(operation.d, values, written, reached);
         true
     }
 
     fn aux_to_main(&mut self, operation: &Operation) -> bool {
         let (values, written) = (self.group.files.aux.get(operation.x), self.group.files.aux.written(operation.x));
-        let reached = self.each(|_, _, _| {});
+        let reached = self.aux_lane();
         self.group.files.main.set(operation.d, values, written, reached);
         true
     }
@@ -154,7 +194,7 @@ impl Step<'_, '_> {
         let sources = [operation.x, operation.y, operation.z];
         let [lower, upper] = pace::pack_rows(sources.map(|register| main.get(register)));
         let written = sources.iter().fold(ALL, |lanes, &register| lanes & main.written(register));
-        let reached = self.each(|_, _, _| {});
+        let reached = self.aux_lane();
         let main = &mut self.group.files.main;
         main.set(operation.d, lower, written, reached);
         main.set(operation.d + 1, upper, written, reached);
@@ -168,7 +208,7 @@ impl Step<'_, '_> {
         }
         let (condition, values, written) = (main.get(operation.y), main.get(operation.x), main.written(operation.x));
         let moves = lanes_where(condition, |value| value != 0);
-        let reached = self.each(|_, _, _| {});
+        let reached = self.aux_lane();
         self.group.files.main.set(operation.d, values, written, reached & moves);
         true
     }
@@ -219,35 +259,42 @@ impl Step<'_, '_> {
         }
         let d = operation.d;
         let mut missing = [Missing::default(); 2];
+        let reached = self.aux_lane();
+        let members = self.group.members & reached as u8;
+        let Group { memory, files, .. } = &mut *self.group;
+        let accessor = memory.accessor();
         match transfer {
             Transfer::AuxPair => {
-                let reached = self.each(|n, memory, files| missing[0].note(n, files.aux.put_double(d, n, memory.double(at[n]))));
-                self.group.files.aux.note_pair(d, missing[0].written(), reached);
-                self.move_pointer(operation, pointer, steps, reached);
+                let place = files.aux.pair_place(d, 0);
+                for_members!(members, n => load_pair(&accessor, &mut files.aux, place, n, at[n], &mut missing[0]));
+                files.aux.note_pair(d, missing[0].written(), reached);
             }
             Transfer::AuxQuad => {
-                let reached = self.each(|n, memory, files| {
-                    missing[0].note(n, files.aux.put_double(d, n, memory.double(at[n])));
-                    missing[1].note(n, files.aux.put_double(d + 2, n, memory.double(at[n] + 8)));
+                let places = [files.aux.pair_place(d, 0), files.aux.pair_place(d + 2, 1)];
+                for_members!(members, n => {
+                    load_pair(&accessor, &mut files.aux, places[0], n, at[n], &mut missing[0]);
+                    load_pair(&accessor, &mut files.aux, places[1], n, at[n] + 8, &mut missing[1]);
                 });
-                self.group.files.aux.note_pair(d, missing[0].written(), reached);
-                self.group.files.aux.note_pair(d + 2, missing[1].written(), reached);
-                self.move_pointer(operation, pointer, steps, reached);
+                files.aux.note_pair(d, missing[0].written(), reached);
+                files.aux.note_pair(d + 2, missing[1].written(), reached);
             }
             _ => {
-                let is_aux = matches!(transfer, Transfer::AuxWord | Transfer::AuxHalf | Transfer::AuxByte);
                 let mut values = [0; LANES];
-                let reached = self.each(|n, memory, _| {
-                    let (value, known) = part(at[n], transfer, memory.double(at[n]));
+                for_members!(members, n => {
+                    let (value, known) = part(at[n], transfer, accessor.double(at[n]));
                     values[n] = value;
                     missing[0].note(n, known | 2);
                 });
+                let is_aux = matches!(transfer, Transfer::AuxWord | Transfer::AuxHalf | Transfer::AuxByte);
+                // The pointer moves first: the loaded register may be the pointer itself.
                 self.move_pointer(operation, pointer, steps, reached);
                 let files = &mut *self.group.files;
                 let file = if is_aux { &mut files.aux } else { &mut files.main };
                 file.set(d, values, missing[0].written()[0], reached);
+                return true;
             }
         }
+        self.move_pointer(operation, pointer, steps, reached);
         true
     }
 
@@ -265,20 +312,19 @@ impl Step<'_, '_> {
         if !is_written || !self.may_access(operation, &at, size, BASE) || !self.spares_code(&at) {
             return false;
         }
-        let reached = match transfer {
-            Transfer::AuxPair => {
-                let (low, high) = (files.aux.get(d), files.aux.get(d + 1));
-                self.each(|n, memory, _| memory.put_data(at[n], double(low[n], high[n])))
-            }
-            Transfer::AuxWord => {
-                let values = files.aux.get(d);
-                self.each(|n, memory, _| memory.put_word(at[n], values[n]))
-            }
-            _ => {
-                let values = files.main.get(d);
-                self.each(|n, memory, _| memory.put_word(at[n], values[n]))
-            }
+        let (low, high) = match transfer {
+            Transfer::AuxPair => (files.aux.get(d), files.aux.get(d + 1)),
+            Transfer::AuxWord => (files.aux.get(d), [0; LANES]),
+            _ => (files.main.get(d), [0; LANES]),
         };
+        let reached = self.aux_lane();
+        let members = self.group.members & reached as u8;
+        let mut accessor = self.group.memory.accessor();
+        if transfer == Transfer::AuxPair {
+            for_members!(members, n => accessor.put_data(at[n], double(low[n], high[n])));
+        } else {
+            for_members!(members, n => accessor.put_data_word(at[n], low[n]));
+        }
         self.move_pointer(operation, pointer, steps, reached);
         true
     }
@@ -320,16 +366,20 @@ impl Step<'_, '_> {
         }
         let (first, source) = (operation.d, operation.e);
         let mut missing = [Missing::default(); 2];
-        let reached = self.each(|n, memory, files| {
-            let value = files.aux.double(source, n);
+        let reached = self.aux_lane();
+        let Group { memory, files, members, .. } = &mut *self.group;
+        let (mut accessor, aux) = (memory.accessor(), &mut files.aux);
+        let places = [aux.pair_place(first, 0), aux.pair_place(second, 1)];
+        for_members!(*members & reached as u8, n => {
+            let value = if STORE { aux.double(source, n) } else { 0 };
             if SECOND {
-                missing[1].note(n, files.aux.put_double(second, n, memory.double(at[1][n])));
+                load_pair(&accessor, aux, places[1], n, at[1][n], &mut missing[1]);
             }
             if FIRST {
-                missing[0].note(n, files.aux.put_double(first, n, memory.double(at[0][n])));
+                load_pair(&accessor, aux, places[0], n, at[0][n], &mut missing[0]);
             }
             if STORE {
-                memory.put_data(at[2][n], value);
+                accessor.put_data(at[2][n], value);
             }
         });
         let Files { main, aux, .. } = &mut *self.group.files;
@@ -441,11 +491,12 @@ fn part(address: u32, transfer: Transfer, (value, written): (u64, u32)) -> (u32,
     (part, written >> (address / 4 % 2) & 1)
 }
 
-/// What an aux instruction writes: up to two rows from a register on.
+/// What an aux instruction writes: up to two rows from a register on. Filled in place, since what is written in parts and
+/// copied whole stalls the host.
 #[derive(Default)]
 pub(crate) struct Results {
     pub(crate) register: u8,
-    pub(crate) count: usize,
+    pub(crate) count: u32,
     pub(crate) rows: [Row; 2],
     pub(crate) written: [Set; 2],
 }
@@ -470,38 +521,41 @@ impl Group<'_> {
     }
 }
 
-/// The results of an aux instruction for all members, if they can be had without faults.
+/// Computes an aux instruction for all members; whether that was possible without faults.
 #[inline(always)]
-fn results(group: &mut Group<'_>, aux: &Operation) -> Option<Results> {
+fn results(group: &mut Group<'_>, aux: &Operation, out: &mut Results) -> bool {
     let file = &group.files.aux;
+    (out.register, out.count, out.written) = (aux.d, 2, [ALL; 2]);
     match aux.kind {
-        Kind::SetAux => Some(Results { register: aux.d, count: 1, rows: [[aux.immediate; LANES], [0; LANES]], written: [ALL; 2] }),
-        Kind::Matrix(Matrix::HalfHalfHalf16) => products::step(group, aux),
-        Kind::Matrix(Matrix::HalfSingleSingle8) => products::step_single(group, aux),
-        Kind::Half { lane, four, broadcast } if file.has(aux.needs_aux) && floats_are_plain(group) => {
+        Kind::SetAux => {
+            out.count = 1;
+            out.rows[0] = [aux.immediate; LANES];
+            true
+        }
+        Kind::Matrix(Matrix::HalfHalfHalf16) => products::step(group, aux, out),
+        Kind::Matrix(Matrix::HalfSingleSingle8) => products::step_single(group, aux, out),
+        Kind::Half { lane, four, broadcast } if group.is_plain && file.has(aux.needs_aux) => {
             let a = [file.get(aux.x), file.get(if four { aux.x | 1 } else { aux.x })];
             let b = [file.get(aux.y), file.get(if four { aux.y | 1 } else { aux.y })];
-            let rows = lanes::half(lane, broadcast, a, b, group.members)?;
-            Some(Results { register: aux.d, count: if four { 2 } else { 1 }, rows, written: [ALL; 2] })
+            out.count = if four { 2 } else { 1 };
+            lanes::half(lane, broadcast, a, b, group.members, &mut out.rows)
         }
         Kind::PairBits(bits) => {
             let (a, b) = (aux.x & 14, aux.y & 14);
-            let written = file.written(a) & file.written(a + 1) & file.written(b) & file.written(b + 1);
-            let mut rows = [[0; LANES]; 2];
+            out.written = [file.written(a) & file.written(a + 1) & file.written(b) & file.written(b + 1); 2];
             for lane in 0..LANES {
                 let value = bits.apply(file.double(a, lane), file.double(b, lane));
-                (rows[0][lane], rows[1][lane]) = (value as u32, (value >> 32) as u32);
+                (out.rows[0][lane], out.rows[1][lane]) = (value as u32, (value >> 32) as u32);
             }
-            Some(Results { register: aux.d, count: 2, rows, written: [written; 2] })
+            true
         }
-        _ => None,
+        _ => false,
     }
 }
 
 /// Whether all members round to nearest even and raise no exceptions.
-#[inline(always)]
-pub(crate) fn floats_are_plain(group: &Group<'_>) -> bool {
-    group.workers.iter().enumerate().fold(true, |all, (n, worker)| all & (group.members >> n & 1 == 0 || worker.float.is_plain()))
+pub(crate) fn floats_are_plain(workers: &[Worker; WORKERS], members: u8) -> bool {
+    lanes_of(members).all(|n| workers[n].float.is_plain())
 }
 
 /// Members in the order of their slots.

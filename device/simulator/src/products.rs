@@ -12,8 +12,8 @@ use crate::context::Worker;
 use crate::crew::WORKERS;
 use crate::float_format::{f16_lane_to_f32, f32_lane_to_f16};
 use crate::matrix_unit::{Couple, couple_bits, couple_values};
-use crate::plain::{Group, Results, floats_are_plain, lanes_of};
-use crate::register_file::{ALL, LANES, Row, Set};
+use crate::plain::{Group, Results, lanes_of};
+use crate::register_file::{LANES, Row, Set};
 use crate::vector_unit::rounded;
 
 /// The inputs and the partials of a step: a pair of rows each, and the written lanes of the latter.
@@ -32,23 +32,22 @@ struct Leaving {
     largest: u32,
 }
 
-/// One step of both sets with f16 partials; nothing happens and nothing is returned if it may fault.
-pub(crate) fn step(group: &mut Group<'_>, operation: &Operation) -> Option<Results> {
-    let is_plain = floats_are_plain(group);
+/// One step of both sets with f16 partials; nothing happens if it may fault. Returns whether it happened.
+pub(crate) fn step(group: &mut Group<'_>, operation: &Operation, results: &mut Results) -> bool {
+    let is_plain = group.is_plain;
     let raises = !is_plain && lanes_of(group.members).any(|n| group.workers[n].float.control & 7 != 0);
     if raises || operation.units != 8 || !group.files.aux.has(operation.needs_aux) || group.coefficients.first_unwritten(2).is_some() {
-        return None;
+        return false;
     }
     let pair = |register: u8| [register, register + 1].map(|register| group.files.aux.get(register));
     let written = [operation.y, operation.y + 1].map(|register| group.files.aux.written(register));
     let operands = Operands { inputs: pair(operation.x), partials: pair(operation.y), written };
     let (weights, swap) = (group.coefficients.half(operation.phase.into()), operation.phase == 0);
-    let mut results = Results { register: operation.d, count: 2, ..Results::default() };
     let leaving = multiply(group.workers, group.members, weights, &operands, swap, &mut results.rows);
     if is_plain && leaving.largest < 0x7c00 && leaving.written == [3; LANES] {
-        results.written = [ALL; 2];
-        return Some(results);
+        return true;
     }
+    results.written = [0; 2];
     for n in lanes_of(group.members) {
         let (float, written) = (&mut group.workers[n].float, leaving.written[n]);
         let is_rare = written != 3 || leaving.largest >= 0x7c00 || !is_plain;
@@ -61,7 +60,7 @@ pub(crate) fn step(group: &mut Group<'_>, operation: &Operation) -> Option<Resul
             results.written[half] |= Set::from(is_written) << n;
         }
     }
-    Some(results)
+    true
 }
 
 /// The sums of a step, and what leaves rounded to nearest even.
@@ -87,15 +86,30 @@ fn multiply(
         }
     }
     let mut leaving = Leaving { couples: [[0; LANES]; 2], written: [3; LANES], largest: 0 };
-    for (n, worker) in workers.iter_mut().enumerate() {
-        if members >> n & 1 == 0 {
-            continue;
+    if let Some(head) = full_chains(workers, members, operands, swap) {
+        for set in 0..2 {
+            let at = head + 4 * set;
+            let mut row = [0; LANES];
+            for (n, worker) in workers.iter_mut().enumerate() {
+                row[n] = worker.accumulators.exchange_couple(at, partials[set][n]);
+            }
+            leaving.couples[set] = row;
         }
-        let entering_written = operands.written[0] >> n & 1 | (operands.written[1] >> n & 1) << 1;
-        let (couples, written) = worker.accumulators.pass([partials[0][n], partials[1][n]], entering_written, swap);
-        (leaving.couples[0][n], leaving.couples[1][n]) = (couples[0], couples[1]);
-        leaving.written[n] = written;
-        worker.accumulators.add_products::<FUSED, 16>(weights, [x[0][n], x[1][n], x[2][n], x[3][n]]);
+        for (n, worker) in workers.iter_mut().enumerate() {
+            worker.accumulators.advance();
+            worker.accumulators.add_products::<FUSED, 16>(weights, [x[0][n], x[1][n], x[2][n], x[3][n]]);
+        }
+    } else {
+        for (n, worker) in workers.iter_mut().enumerate() {
+            if members >> n & 1 == 0 {
+                continue;
+            }
+            let entering_written = operands.written[0] >> n & 1 | (operands.written[1] >> n & 1) << 1;
+            let (couples, written) = worker.accumulators.pass([partials[0][n], partials[1][n]], entering_written, swap);
+            (leaving.couples[0][n], leaving.couples[1][n]) = (couples[0], couples[1]);
+            leaving.written[n] = written;
+            worker.accumulators.add_products::<FUSED, 16>(weights, [x[0][n], x[1][n], x[2][n], x[3][n]]);
+        }
     }
     let mut largest = [0; LANES];
     for set in 0..2 {
@@ -113,6 +127,28 @@ fn multiply(
     leaving
 }
 
+/// The place of the couple that leaves, if all six workers step, their chains stand alike, and nothing in or before them is poison.
+#[inline(always)]
+fn full_chains(workers: &mut [Worker; WORKERS], members: u8, operands: &Operands, swap: bool) -> Option<usize> {
+    const SIX: Set = 0x3f;
+    if Set::from(members) != SIX || operands.written[0] & operands.written[1] & SIX != SIX {
+        return None;
+    }
+    let head = workers[0].accumulators.head_of_full()?;
+    for worker in &workers[1..] {
+        if worker.accumulators.head_of_full() != Some(head) {
+            return None;
+        }
+    }
+    if !swap {
+        return Some(head);
+    }
+    for worker in &mut *workers {
+        worker.accumulators.swap(2);
+    }
+    Some(0)
+}
+
 /// The inputs by element, then by worker. Infinities behave as NaN (isa-notes 8).
 #[inline(always)]
 fn widened(inputs: &[Row; 2]) -> [[f64; LANES]; 4] {
@@ -128,11 +164,11 @@ fn widened(inputs: &[Row; 2]) -> [[f64; LANES]; 4] {
     x
 }
 
-/// One step of set 0 with f32 partials and results; nothing happens and nothing is returned if it may fault.
-pub(crate) fn step_single(group: &mut Group<'_>, operation: &Operation) -> Option<Results> {
+/// One step of set 0 with f32 partials and results; nothing happens if it may fault. Returns whether it happened.
+pub(crate) fn step_single(group: &mut Group<'_>, operation: &Operation, results: &mut Results) -> bool {
     let raises = lanes_of(group.members).any(|n| group.workers[n].float.control & 7 != 0);
     if raises || operation.units != 8 || !group.files.aux.has(operation.needs_aux) || group.coefficients.first_unwritten(1).is_some() {
-        return None;
+        return false;
     }
     let aux = &group.files.aux;
     let inputs = [operation.x, operation.x + 1].map(|register| aux.get(register));
@@ -140,8 +176,9 @@ pub(crate) fn step_single(group: &mut Group<'_>, operation: &Operation) -> Optio
     let mut couples: [u64; LANES] = std::array::from_fn(|lane| aux.double(operation.y, lane));
     let (weights, swap) = (group.coefficients.half(operation.phase.into()), operation.phase == 0);
     let written = multiply_single(group.workers, group.members, weights, &inputs, swap, &mut couples, known);
-    let rows = [couples.map(|couple| couple as u32), couples.map(|couple| (couple >> 32) as u32)];
-    Some(Results { register: operation.d, count: 2, rows, written: [written; 2] })
+    results.rows = [couples.map(|couple| couple as u32), couples.map(|couple| (couple >> 32) as u32)];
+    results.written = [written; 2];
+    true
 }
 
 /// The sums of a step of set 0. `couples` enter and are replaced by those that leave; `known` lanes of them were written, and so

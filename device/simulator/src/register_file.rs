@@ -16,10 +16,13 @@ pub(crate) type Set = u32;
 /// All lanes.
 pub(crate) const ALL: Set = 0xff;
 
+/// Rows behind the registers that take what is written to fixed ones lane by lane.
+const SINKS: usize = 4;
+
 /// One of the two register files of all workers.
 #[derive(Clone, Debug)]
 pub(crate) struct RegisterFile {
-    rows: [Row; 16],
+    rows: [Row; 16 + SINKS],
     /// A bit for each lane whose register was written.
     written: [Set; 16],
     /// A bit for each register that was written in the lanes of all members.
@@ -40,7 +43,7 @@ pub(crate) struct Files {
 
 impl RegisterFile {
     fn new(members: Set, fixed_from: u8) -> RegisterFile {
-        RegisterFile { rows: [[0; LANES]; 16], written: [0; 16], complete: 0, members, fixed_from }
+        RegisterFile { rows: [[0; LANES]; 16 + SINKS], written: [0; 16], complete: 0, members, fixed_from }
     }
 
     fn enter(&mut self, lane: usize, values: &[u32; 16], written: u16) {
@@ -94,16 +97,18 @@ impl RegisterFile {
         u64::from(self.rows[at][lane]) | u64::from(self.rows[at + 1][lane]) << 32
     }
 
-    /// Writes a pair of registers of one worker and hands back its written bits, for [`RegisterFile::note_pair`]. Lane by lane,
-    /// since a row put together in between would be read back before its parts reach the cache.
+    /// Where [`RegisterFile::put_double`] finds the rows of a pair. Pairs that one instruction writes have different `number`s.
     #[inline(always)]
-    pub(crate) fn put_double(&mut self, register: u8, lane: usize, (value, written): (u64, u32)) -> u32 {
-        let at = register as usize & 14;
-        if register < self.fixed_from {
-            self.rows[at][lane] = value as u32;
-            self.rows[at + 1][lane] = (value >> 32) as u32;
-        }
-        written
+    pub(crate) fn pair_place(&self, register: u8, number: usize) -> usize {
+        if register < self.fixed_from { register as usize & 14 } else { 16 + 2 * (number & 1) }
+    }
+
+    /// Writes a pair of registers of one worker; [`RegisterFile::note_pair`] follows. Lane by lane, since a row put together in
+    /// between would be read back before its parts reach the cache.
+    #[inline(always)]
+    pub(crate) fn put_double(&mut self, place: usize, lane: usize, value: u64) {
+        self.rows[place][lane] = value as u32;
+        self.rows[place + 1][lane] = (value >> 32) as u32;
     }
 
     /// Says where a pair of registers that was written lane by lane is no poison.
