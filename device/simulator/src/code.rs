@@ -430,6 +430,22 @@ fn destinations_meet(main: &Operation, aux: &Operation) -> bool {
 /// An operation, and its partner if it is a bundle.
 pub(crate) type Fetched<'a> = (&'a Operation, Option<&'a Operation>);
 
+impl Block {
+    /// The operation at `pc`, a multiple of 4 in this block, and its partner if it is a bundle.
+    #[inline(always)]
+    pub(crate) fn fetch(&self, pc: u32) -> Step<Fetched<'_>> {
+        let index = (pc / 4) as usize % BLOCK_WORDS;
+        let operation = &self.operations[index];
+        if matches!(operation.kind, Kind::Poison) {
+            return fail(Cause::PoisonExecuted { address: pc });
+        }
+        if operation.follower {
+            return fail(Cause::IllegalBundle { word: operation.immediate, rule: "entered at its second word" });
+        }
+        Ok((operation, if operation.bundle { Some(&self.operations[(index + 1) % BLOCK_WORDS]) } else { None }))
+    }
+}
+
 impl CodeTable {
     /// The operation at `pc`, and its partner if it is a bundle.
     #[inline]
@@ -456,19 +472,12 @@ impl CodeTable {
         let Some(block) = self.block(pc).filter(|_| pc.is_multiple_of(4)) else {
             return fail(Cause::BadProgramCounter { address: pc });
         };
-        let index = (pc / 4) as usize % BLOCK_WORDS;
-        let operation = &block.operations[index];
-        if matches!(operation.kind, Kind::Poison) {
-            return fail(Cause::PoisonExecuted { address: pc });
-        }
-        if operation.follower {
-            return fail(Cause::IllegalBundle { word: operation.immediate, rule: "entered at its second word" });
-        }
-        Ok((operation, if operation.bundle { Some(&block.operations[(index + 1) % BLOCK_WORDS]) } else { None }))
+        block.fetch(pc)
     }
 
+    /// The block that holds `pc`, if it was made.
     #[inline]
-    fn block(&self, pc: u32) -> Option<&Block> {
+    pub(crate) fn block(&self, pc: u32) -> Option<&Block> {
         self.blocks.get((pc.wrapping_sub(BASE) / BLOCK_BYTES) as usize)?.as_deref()
     }
 

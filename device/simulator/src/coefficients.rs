@@ -9,8 +9,8 @@ pub(crate) const ENTRIES: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct Coefficients {
     raw: [u64; ENTRIES],
-    /// f16 view: by phase, by element of the dot product, by unit.
-    half: [[[f64; 16]; 4]; 4],
+    /// f16 view: by phase, by unit, by element of the dot product.
+    half: [[[f64; 4]; 16]; 4],
     written: [u64; 2],
     /// Bits of `$FP_INFMT`: 0 weights, 1 inputs; 1 = F143.
     pub(crate) byte_formats: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Coefficients {
 
 impl Default for Coefficients {
     fn default() -> Coefficients {
-        Coefficients { raw: [0; ENTRIES], half: [[[0.0; 16]; 4]; 4], written: [0; 2], byte_formats: 0, byte_scale: 0 }
+        Coefficients { raw: [0; ENTRIES], half: [[[0.0; 4]; 16]; 4], written: [0; 2], byte_formats: 0, byte_scale: 0 }
     }
 }
 
@@ -30,7 +30,7 @@ impl Coefficients {
         let (unit, phase) = (entry / 4, entry % 4);
         self.raw[entry] = value;
         for element in 0..4 {
-            self.half[phase][element][unit] = f16_operand((value >> (16 * element)) as u16);
+            self.half[phase][unit][element] = f16_operand((value >> (16 * element)) as u16);
         }
         for half in 0..2 {
             let bit = 1 << entry;
@@ -49,9 +49,9 @@ impl Coefficients {
         }
     }
 
-    /// The f16 coefficients of a phase: by element, by unit.
+    /// The f16 coefficients of a phase: by unit, by element.
     #[inline]
-    pub(crate) fn half(&self, phase: usize) -> &[[f64; 16]; 4] {
+    pub(crate) fn half(&self, phase: usize) -> &[[f64; 4]; 16] {
         &self.half[phase & 3]
     }
 

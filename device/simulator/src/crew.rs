@@ -10,13 +10,14 @@ use multiversion::multiversion;
 
 use crate::barrier::SLOT;
 
-use crate::code::{CodeTable, Decoder, Operation};
+use crate::code::{BLOCK_BYTES, Block, CodeTable, Decoder, Operation};
 use crate::coefficients::Coefficients;
 use crate::context::Worker;
 use crate::fault::{Cause, Context, Fault};
 use crate::memory::TileMemory;
 use crate::operation::Kind;
 use crate::plain::{self, Group, Outcome, lanes_of};
+use crate::products::Chains;
 use crate::register_file::Files;
 use crate::tile::Environment;
 use crate::worker::{Shared, Turn};
@@ -145,24 +146,24 @@ impl Crew<'_> {
             _ => self.environment.clock_limit,
         };
         let mut files = Files::gather(self.workers, *self.active);
+        let mut chains = Chains::new();
         let mut way = Way { members: *self.active, round: start, pc: 0, limit, passes: Passes::default() };
         way.take_bearings(self.workers);
         loop {
             let Crew { workers, memory, code, coefficients, environment, turns, .. } = &mut *self;
             let decoder = &environment.decoder;
             let is_plain = plain::floats_are_plain(workers, way.members);
-            let mut group = Group { workers, members: way.members, files: &mut files, memory, coefficients, is_plain };
+            let mut group = Group { workers, members: way.members, files: &mut files, memory, coefficients, is_plain, chains: &mut chains };
             let stop = stretch(&mut group, &mut way, code, decoder, turns);
             way.passes.settle(self.workers, way.members, way.pc, way.round);
+            if matches!(stop, Stop::Parted) && self.are_together(way.round) {
+                way.take_bearings(self.workers);
+                continue;
+            }
             files.scatter(self.workers);
+            chains.give_back(self.workers);
             match stop {
-                Stop::Left => {}
-                Stop::Parted => {
-                    if self.are_together(way.round) {
-                        way.take_bearings(self.workers);
-                        continue;
-                    }
-                }
+                Stop::Left | Stop::Parted => {}
                 Stop::Failed { n, cause, next, slots } => {
                     for (other, worker) in members_of(self.workers, way.members).take_while(|(other, _)| *other < n) {
                         worker.go_on(next);
@@ -245,26 +246,37 @@ enum Stop {
 /// Takes instructions together until something else has to be done.
 #[multiversion(targets("x86_64+avx+avx2+bmi1+bmi2"))]
 fn stretch(group: &mut Group<'_>, way: &mut Way, code: &mut CodeTable, decoder: &Decoder, turns: &mut u64) -> Stop {
-    let count = u64::from(way.members.count_ones());
-    loop {
-        if code.prepare(group.memory, decoder, way.pc).is_err() {
-            return Stop::Left;
+    while code.prepare(group.memory, decoder, way.pc).is_ok()
+        && let Some(block) = code.block(way.pc).filter(|_| way.pc.is_multiple_of(4))
+    {
+        if let Some(stop) = stretch_in(group, way, block, turns) {
+            return stop;
         }
-        let Ok((operation, partner)) = code.prepared(way.pc) else { return Stop::Left };
+    }
+    Stop::Left
+}
+
+/// Takes instructions of one block together, which none of them changes; nothing once the way leads out of it.
+#[inline(always)]
+fn stretch_in(group: &mut Group<'_>, way: &mut Way, block: &Block, turns: &mut u64) -> Option<Stop> {
+    let count = u64::from(way.members.count_ones());
+    let number = way.pc / BLOCK_BYTES;
+    while way.pc / BLOCK_BYTES == number && way.pc.is_multiple_of(4) {
+        let Ok((operation, partner)) = block.fetch(way.pc) else { return Some(Stop::Left) };
         let slots = slots(operation, partner);
         let may_go_on = way.passes.left == 0 || may_repeat(operation, partner);
         if !may_go_on || way.round + SLOTS * slots > way.limit.saturating_sub(SLOTS) {
-            return Stop::Left;
+            return Some(Stop::Left);
         }
         let next = way.pc + if partner.is_some() { 8 } else { 4 };
         let (target, parted) = match plain::execute(group, operation, partner, way.pc) {
             Outcome::Done => (next, false),
             Outcome::Goes(target) => (target, false),
             Outcome::Parts => (next, true),
-            Outcome::Unusual => return Stop::Unusual { ends: matches!(operation.kind, Kind::Exit(_)) },
+            Outcome::Unusual => return Some(Stop::Unusual { ends: matches!(operation.kind, Kind::Exit(_)) }),
             Outcome::Failed(n, cause) => {
                 *turns += u64::from((way.members & ((2u8 << n) - 1)).count_ones());
-                return Stop::Failed { n, cause, next, slots };
+                return Some(Stop::Failed { n, cause, next, slots });
             }
         };
         way.round += SLOTS * slots;
@@ -272,12 +284,13 @@ fn stretch(group: &mut Group<'_>, way: &mut Way, code: &mut CodeTable, decoder: 
         if parted {
             members_of(group.workers, way.members).for_each(|(n, worker)| worker.next = way.round + n as u64);
             way.passes.are_known = true;
-            return Stop::Parted;
+            return Some(Stop::Parted);
         }
         if !way.advance(target) {
-            return Stop::Parted;
+            return Some(Stop::Parted);
         }
     }
+    None
 }
 
 /// The passes of a repeat that all members take before one of them is through.

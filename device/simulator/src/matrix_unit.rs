@@ -31,20 +31,20 @@ pub(crate) struct Couple {
 
 /// A sum rounded to f32, every NaN the same: hosts, and ways of one host, differ in which operand's payload they keep.
 #[inline(always)]
-fn quiet(sum: f64) -> f32 {
+pub(crate) fn quiet(sum: f64) -> f32 {
     let rounded = sum as f32;
     if rounded.is_nan() { f32::from_bits(F32_NAN_BITS) } else { rounded }
 }
 
 /// Two values as one word, the first in its low half.
 #[inline(always)]
-pub(crate) fn couple_bits([low, high]: [f32; 2]) -> u64 {
+fn couple_bits([low, high]: [f32; 2]) -> u64 {
     u64::from(low.to_bits()) | u64::from(high.to_bits()) << 32
 }
 
 /// The two values of a word.
 #[inline(always)]
-pub(crate) fn couple_values(bits: u64) -> [f32; 2] {
+fn couple_values(bits: u64) -> [f32; 2] {
     [f32::from_bits(bits as u32), f32::from_bits((bits >> 32) as u32)]
 }
 
@@ -76,27 +76,27 @@ impl Accumulators {
         self.staging_written = u16::from_le_bytes([low, high]);
     }
 
-    /// Where the couple that leaves set 0 next is, if nothing in the accumulators is poison.
-    #[inline(always)]
-    pub(crate) fn head_of_full(&self) -> Option<usize> {
-        (self.active_written & self.staging_written == u16::MAX).then_some(usize::from(self.head & 3))
+    /// Whether somebody may read an accumulator that nobody wrote.
+    pub(crate) fn has_poison(&self) -> bool {
+        self.active_written & self.staging_written != u16::MAX
     }
 
-    /// Puts a written couple in the place of another; [`Accumulators::advance`] follows.
-    #[inline(always)]
-    pub(crate) fn exchange_couple(&mut self, at: usize, entering: u64) -> u64 {
-        std::mem::replace(&mut self.staging[at & 7], entering)
+    /// Active and staging accumulators in the order of units.
+    pub(crate) fn in_order(&mut self) -> [[f32; 16]; 2] {
+        self.straighten();
+        [self.active, std::array::from_fn(|unit| couple_values(self.staging[unit / 2])[unit % 2])]
     }
 
-    /// Moves both chains by a couple.
-    #[inline(always)]
-    pub(crate) fn advance(&mut self) {
-        self.head = (self.head + 1) & 3;
+    /// Replaces accumulators that were all written; the counterpart of [`Accumulators::in_order`].
+    pub(crate) fn put(&mut self, [active, staging]: [[f32; 16]; 2]) {
+        self.active = active;
+        self.staging = std::array::from_fn(|couple| couple_bits([staging[2 * couple], staging[2 * couple + 1]]));
+        self.head = 0;
     }
 
     /// Exchanges active and staging accumulators of the first `sets` sets.
     #[inline(always)]
-    pub(crate) fn swap(&mut self, sets: usize) {
+    fn swap(&mut self, sets: usize) {
         self.straighten();
         for (pair, couple) in self.active.as_chunks_mut::<2>().0.iter_mut().zip(&mut self.staging).take(4 * sets) {
             let leaving = couple_bits(*pair);
@@ -132,7 +132,7 @@ impl Accumulators {
     /// The first half of an f16 step of both sets with the full chain: a couple of each set enters and one leaves. Returns what
     /// leaves and a bit for each couple of it that was written; `entering_written` is such a set of bits.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, entering: [u64; 2], entering_written: u32, swap: bool) -> ([u64; 2], u32) {
+    fn pass(&mut self, entering: [u64; 2], entering_written: u32, swap: bool) -> ([u64; 2], u32) {
         if swap {
             self.swap(2);
         }
@@ -147,36 +147,16 @@ impl Accumulators {
         (leaving, leaving_written)
     }
 
-    /// The second half: the products of four inputs with the coefficients of the first units are added. `FUSED` adds two products by a fused
-    /// multiply-add, where the host has it: a product of two f16 is exact in f64, so the sum is rounded once either way.
-    #[inline(always)]
-    pub(crate) fn add_products<const FUSED: bool, const UNITS: usize>(&mut self, weights: &[[f64; 16]; 4], x: [f64; 4]) {
-        let two = |i: usize, unit: usize| {
-            let other = x[i + 1] * weights[i + 1][unit];
-            if FUSED { x[i].mul_add(weights[i][unit], other) } else { x[i] * weights[i][unit] + other }
-        };
-        for (unit, sum) in self.active.iter_mut().enumerate().take(UNITS) {
-            let (first, second) = (two(0, unit), two(2, unit));
-            *sum = quiet((first + second) + f64::from(*sum));
-        }
-    }
-
     /// One f16 step of both sets with the full chain.
-    pub(crate) fn step_both(&mut self, weights: &[[f64; 16]; 4], x: [f64; 4], partials: [Couple; 2], swap: bool) -> [Couple; 2] {
+    pub(crate) fn step_both(&mut self, weights: &[[f64; 4]; 16], x: [f64; 4], partials: [Couple; 2], swap: bool) -> [Couple; 2] {
         let entering = partials.map(|partial| couple_bits(partial.values));
         let (leaving, written) = self.pass(entering, u32::from(partials[0].written) | u32::from(partials[1].written) << 1, swap);
-        self.add_products::<false, 16>(weights, x);
-        [0, 1].map(|set| Couple { values: couple_values(leaving[set]), written: written >> set & 1 == 1 })
-    }
-
-    /// As [`Accumulators::pass`] for set 0 alone.
-    #[inline(always)]
-    pub(crate) fn pass_single(&mut self, entering: u64, is_written: bool, swap: bool) -> (u64, bool) {
-        if swap {
-            self.swap(1);
+        for (unit, sum) in self.active.iter_mut().enumerate() {
+            let weight = &weights[unit];
+            let products = (x[0] * weight[0] + x[1] * weight[1]) + (x[2] * weight[2] + x[3] * weight[3]);
+            *sum = quiet(products + f64::from(*sum));
         }
-        let result = self.shift(0, 8, Couple { values: couple_values(entering), written: is_written });
-        (couple_bits(result.values), result.written)
+        [0, 1].map(|set| Couple { values: couple_values(leaving[set]), written: written >> set & 1 == 1 })
     }
 
     /// Moves a couple through the staging chain of a set.
@@ -330,8 +310,8 @@ impl Accumulators {
 
 /// The dot product of four f16 values with a unit's coefficients.
 pub(crate) fn dot4(coefficients: &Coefficients, phase: usize, x: [f64; 4], unit: usize) -> f64 {
-    let weights = coefficients.half(phase);
-    (x[0] * weights[0][unit] + x[1] * weights[1][unit]) + (x[2] * weights[2][unit] + x[3] * weights[3][unit])
+    let weight = &coefficients.half(phase)[unit];
+    (x[0] * weight[0] + x[1] * weight[1]) + (x[2] * weight[2] + x[3] * weight[3])
 }
 
 /// The dot product of eight FP8 values with a unit's coefficients, scaled by 2^`$FP_ISCL`.

@@ -14,7 +14,7 @@ use crate::lanes;
 use crate::memory::{Accessor, BASE, END, REGION_1, TileMemory};
 use crate::operation::{Integer, Kind, Matrix, Pace, Test, Transfer};
 use crate::pace::{self, Accesses, Paced};
-use crate::products;
+use crate::products::{self, Chains};
 use crate::register_file::{ALL, Files, LANES, RegisterFile, Row, Set};
 use crate::vector_unit::{self, AuxResult};
 
@@ -41,6 +41,8 @@ pub(crate) struct Group<'a> {
     pub(crate) coefficients: &'a Coefficients,
     /// Whether all members round to nearest even and raise no exceptions: [`floats_are_plain`].
     pub(crate) is_plain: bool,
+    /// Accumulators, while the members' matrix steps are taken together.
+    pub(crate) chains: &'a mut Chains,
 }
 
 /// Does something for each member in the order of slots. A full set has a loop of its own, which compilers unroll.
@@ -150,6 +152,7 @@ impl Step<'_, '_> {
     #[inline(never)]
     fn one_by_one(&mut self, aux: &Operation) {
         self.results = Results::default();
+        self.group.chains.give_back(self.group.workers);
         for n in lanes_of(self.group.members) {
             match self.group.alone(aux, n) {
                 Ok(result) => self.results.enter(n, result),

@@ -1,152 +1,225 @@
 //! f16 matrix steps of up to six workers at once, in the vector units that the host turns out to have.
 //!
-//! The coefficients are the same for all workers, and so are the conversions of formats: 16 lanes at a time. Order and rounding
-//! of every sum are those of [`Accumulators::step_both`](crate::matrix_unit::Accumulators::step_both).
+//! While workers run together their accumulators are here, a row for each unit and a lane for each worker, so that a couple moves
+//! through a chain as two rows. Order and rounding of every sum are those of
+//! [`Accumulators::step_both`](crate::matrix_unit::Accumulators::step_both).
 #![expect(clippy::needless_range_loop, reason = "one lane of several rows at a time")]
+
+use std::hint::black_box;
 
 use multiversion::multiversion;
 use multiversion::target::target_cfg;
 
 use crate::code::Operation;
 use crate::context::Worker;
-use crate::crew::WORKERS;
+use crate::crew::{WORKERS, members_of};
 use crate::float_format::{f16_lane_to_f32, f32_lane_to_f16};
-use crate::matrix_unit::{Couple, couple_bits, couple_values};
+use crate::matrix_unit::{Couple, quiet};
 use crate::plain::{Group, Results, lanes_of};
-use crate::register_file::{LANES, Row, Set};
+use crate::register_file::{LANES, Row};
 use crate::vector_unit::rounded;
 
-/// The inputs and the partials of a step: a pair of rows each, and the written lanes of the latter.
-struct Operands {
-    inputs: [Row; 2],
-    partials: [Row; 2],
-    written: [Set; 2],
+/// An f32 of each worker.
+type Singles = [f32; LANES];
+
+/// The accumulators of workers that run together, taken from them by the first step.
+#[derive(Debug)]
+pub(crate) struct Chains {
+    /// The workers they were taken from; 0 if they are where they belong.
+    members: u8,
+    sets: [Chain; 2],
 }
 
-/// What leaves the accumulators: two couples of each worker, whether they were written, and the largest magnitude of them as f16
-/// (at least 0x7c00 if f16 ended, or for NaN).
-struct Leaving {
-    /// By set, then by worker.
-    couples: [[u64; LANES]; 2],
-    written: [u32; LANES],
-    largest: u32,
+/// One set of eight units.
+#[derive(Debug, Default)]
+struct Chain {
+    /// By unit; `active` says which of the two is multiplied into.
+    banks: [[Singles; 8]; 2],
+    active: usize,
+    /// The couple of the other bank that leaves next: units 2 * head and 2 * head + 1.
+    head: usize,
 }
 
-/// One step of both sets with f16 partials; nothing happens if it may fault. Returns whether it happened.
+impl Chain {
+    fn swap(&mut self) {
+        let staging = &mut self.banks[1 - self.active & 1];
+        staging.rotate_left(2 * std::mem::take(&mut self.head));
+        self.active = 1 - self.active & 1;
+    }
+
+    /// A couple enters and one leaves.
+    #[inline(always)]
+    fn pass(&mut self, entering: [Singles; 2]) -> [Singles; 2] {
+        let at = self.head & 3;
+        self.head = at + 1 & 3;
+        std::mem::replace(&mut self.banks[1 - self.active & 1].as_chunks_mut::<2>().0[at], entering)
+    }
+
+    /// Adds the products of four inputs with the coefficients of the units. `FUSED` adds two products by a fused multiply-add,
+    /// where the host has it: a product of two f16 is exact in f64, so the sum is rounded once either way.
+    #[inline(always)]
+    fn add_products<const FUSED: bool>(&mut self, weights: &[[f64; 4]; 8], x: &[[f64; LANES]; 4]) {
+        for (sums, weight) in self.banks[self.active & 1].iter_mut().zip(weights) {
+            // Keeps compilers from making vectors of units instead of lanes, with a transpose on each side: 36 instead of 50 M steps a second.
+            let weight = black_box(*weight);
+            for lane in 0..LANES {
+                let (second, fourth) = (x[1][lane] * weight[1], x[3][lane] * weight[3]);
+                let first = if FUSED { x[0][lane].mul_add(weight[0], second) } else { x[0][lane] * weight[0] + second };
+                let third = if FUSED { x[2][lane].mul_add(weight[2], fourth) } else { x[2][lane] * weight[2] + fourth };
+                sums[lane] = quiet((first + third) + f64::from(sums[lane]));
+            }
+        }
+    }
+}
+
+impl Chains {
+    /// Nothing taken.
+    pub(crate) fn new() -> Chains {
+        Chains { members: 0, sets: [Chain::default(), Chain::default()] }
+    }
+
+    /// Takes the members' accumulators, unless there is poison among them.
+    #[inline(always)]
+    fn hold(&mut self, workers: &mut [Worker; WORKERS], members: u8) -> bool {
+        self.members == members || self.take(workers, members)
+    }
+
+    #[inline(never)]
+    fn take(&mut self, workers: &mut [Worker; WORKERS], members: u8) -> bool {
+        self.give_back(workers);
+        if lanes_of(members).any(|n| workers[n].accumulators.has_poison()) {
+            return false;
+        }
+        for (n, worker) in members_of(workers, members) {
+            for (bank, values) in worker.accumulators.in_order().into_iter().enumerate() {
+                for (unit, value) in values.into_iter().enumerate() {
+                    self.sets[unit / 8].banks[bank][unit % 8][n] = value;
+                }
+            }
+        }
+        for set in &mut self.sets {
+            (set.active, set.head) = (0, 0);
+        }
+        self.members = members;
+        true
+    }
+
+    /// Gives the workers their accumulators back.
+    pub(crate) fn give_back(&mut self, workers: &mut [Worker; WORKERS]) {
+        for (n, worker) in members_of(workers, std::mem::take(&mut self.members)) {
+            let value = |staging: usize, unit: usize| {
+                let Chain { banks, active, head } = &self.sets[unit / 8];
+                if staging == 0 { banks[active & 1][unit % 8][n] } else { banks[1 - active & 1][(unit + 2 * head) % 8][n] }
+            };
+            worker.accumulators.put([0, 1].map(|staging| std::array::from_fn(|unit| value(staging, unit))));
+        }
+    }
+}
+
+/// One step of both sets with f16 partials; nothing happens if it may fault or moves poison. Returns whether it happened.
 pub(crate) fn step(group: &mut Group<'_>, operation: &Operation, results: &mut Results) -> bool {
-    let is_plain = group.is_plain;
-    let raises = !is_plain && lanes_of(group.members).any(|n| group.workers[n].float.control & 7 != 0);
-    if raises || operation.units != 8 || !group.files.aux.has(operation.needs_aux) || group.coefficients.first_unwritten(2).is_some() {
+    if !may_step(group, operation, 2) || !group.files.aux.has_pair(operation.y) || !group.chains.hold(group.workers, group.members) {
         return false;
     }
-    let pair = |register: u8| [register, register + 1].map(|register| group.files.aux.get(register));
-    let written = [operation.y, operation.y + 1].map(|register| group.files.aux.written(register));
-    let operands = Operands { inputs: pair(operation.x), partials: pair(operation.y), written };
-    let (weights, swap) = (group.coefficients.half(operation.phase.into()), operation.phase == 0);
-    let leaving = multiply(group.workers, group.members, weights, &operands, swap, &mut results.rows);
-    if is_plain && leaving.largest < 0x7c00 && leaving.written == [3; LANES] {
-        return true;
-    }
-    results.written = [0; 2];
-    for n in lanes_of(group.members) {
-        let (float, written) = (&mut group.workers[n].float, leaving.written[n]);
-        let is_rare = written != 3 || leaving.largest >= 0x7c00 || !is_plain;
-        for half in 0..2 {
-            let is_written = written >> half & 1 == 1;
-            if is_rare {
-                let values = couple_values(leaving.couples[half][n]);
-                results.rows[half][n] = rounded(float, Couple { values, written: is_written });
+    let (inputs, partials) = (*group.files.aux.pair(operation.x), *group.files.aux.pair(operation.y));
+    let weights = group.coefficients.half(operation.phase.into());
+    let mut leaving = [[[0.0; LANES]; 2]; 2];
+    let mut rows = [[0; LANES]; 2];
+    let largest = multiply(&mut group.chains.sets, weights, &inputs, &partials, operation.phase == 0, &mut leaving, &mut rows);
+    results.rows = rows;
+    if !group.is_plain || lanes_of(group.members).any(|n| largest[n] >= 0x7c00) {
+        for n in lanes_of(group.members) {
+            for set in 0..2 {
+                let values = leaving[set].map(|row| row[n]);
+                results.rows[set][n] = rounded(&mut group.workers[n].float, Couple { values, written: true });
             }
-            results.written[half] |= Set::from(is_written) << n;
         }
     }
     true
 }
 
-/// The sums of a step, and what leaves rounded to nearest even.
+/// One step of set 0 with f32 partials and results; as [`step`].
+pub(crate) fn step_single(group: &mut Group<'_>, operation: &Operation, results: &mut Results) -> bool {
+    if !may_step(group, operation, 1) || !group.files.aux.has_pair(operation.y) || !group.chains.hold(group.workers, group.members) {
+        return false;
+    }
+    let (inputs, partials) = (*group.files.aux.pair(operation.x), *group.files.aux.pair(operation.y));
+    let weights = group.coefficients.half(operation.phase.into());
+    multiply_single(&mut group.chains.sets[0], weights, &inputs, &partials, operation.phase == 0, &mut results.rows);
+    true
+}
+
+/// Whether a step of the full chains can go wrong for no member: nothing is raised and all it multiplies was written.
+#[inline(always)]
+fn may_step(group: &Group<'_>, operation: &Operation, sets: u32) -> bool {
+    let raises = !group.is_plain && lanes_of(group.members).any(|n| group.workers[n].float.control & 7 != 0);
+    !raises && operation.units == 8 && group.files.aux.has(operation.needs_aux) && group.coefficients.first_unwritten(sets).is_none()
+}
+
+/// The sums of a step, the couples that leave, and these rounded to nearest even; returns by worker the largest magnitude as f16
+/// (at least 0x7c00 if f16 ended, or for NaN).
 #[multiversion(targets("x86_64+avx+avx2+fma+avx512f+avx512bw+avx512cd+avx512dq+avx512vl", "x86_64+avx+avx2+fma"))]
 fn multiply(
-    workers: &mut [Worker; WORKERS],
-    members: u8,
-    weights: &[[f64; 16]; 4],
-    operands: &Operands,
+    sets: &mut [Chain; 2],
+    weights: &[[f64; 4]; 16],
+    inputs: &[Row; 2],
+    partials: &[Row; 2],
     swap: bool,
+    leaving: &mut [[Singles; 2]; 2],
     rows: &mut [Row; 2],
-) -> Leaving {
+) -> Row {
     #[target_cfg(target_feature = "fma")]
     const FUSED: bool = true;
     #[target_cfg(not(target_feature = "fma"))]
     const FUSED: bool = false;
-    let x = widened(&operands.inputs);
-    let mut partials = [[0; LANES]; 2];
-    for set in 0..2 {
-        for lane in 0..LANES {
-            let word = operands.partials[set][lane];
-            partials[set][lane] = couple_bits([f16_lane_to_f32(word), f16_lane_to_f32(word >> 16)]);
-        }
-    }
-    let mut leaving = Leaving { couples: [[0; LANES]; 2], written: [3; LANES], largest: 0 };
-    if let Some(head) = full_chains(workers, members, operands, swap) {
-        for set in 0..2 {
-            let at = head + 4 * set;
-            let mut row = [0; LANES];
-            for (n, worker) in workers.iter_mut().enumerate() {
-                row[n] = worker.accumulators.exchange_couple(at, partials[set][n]);
-            }
-            leaving.couples[set] = row;
-        }
-        for (n, worker) in workers.iter_mut().enumerate() {
-            worker.accumulators.advance();
-            worker.accumulators.add_products::<FUSED, 16>(weights, [x[0][n], x[1][n], x[2][n], x[3][n]]);
-        }
-    } else {
-        for (n, worker) in workers.iter_mut().enumerate() {
-            if members >> n & 1 == 0 {
-                continue;
-            }
-            let entering_written = operands.written[0] >> n & 1 | (operands.written[1] >> n & 1) << 1;
-            let (couples, written) = worker.accumulators.pass([partials[0][n], partials[1][n]], entering_written, swap);
-            (leaving.couples[0][n], leaving.couples[1][n]) = (couples[0], couples[1]);
-            leaving.written[n] = written;
-            worker.accumulators.add_products::<FUSED, 16>(weights, [x[0][n], x[1][n], x[2][n], x[3][n]]);
-        }
-    }
+    let x = widened(inputs);
     let mut largest = [0; LANES];
     for set in 0..2 {
-        let (mut low, mut high) = ([0; LANES], [0; LANES]);
-        for lane in 0..LANES {
-            low[lane] = f32_lane_to_f16(f32::from_bits(leaving.couples[set][lane] as u32));
-            high[lane] = f32_lane_to_f16(f32::from_bits((leaving.couples[set][lane] >> 32) as u32));
+        let chain = &mut sets[set];
+        if swap {
+            chain.swap();
         }
+        let mut entering = [[0.0; LANES]; 2];
         for lane in 0..LANES {
-            rows[set][lane] = low[lane] & 0x7fff | low[lane] >> 16 & 0x8000 | (high[lane] & 0x7fff | high[lane] >> 16 & 0x8000) << 16;
-            largest[lane] = largest[lane].max(low[lane] & 0x7fff_ffff).max(high[lane] & 0x7fff_ffff);
+            entering[0][lane] = f16_lane_to_f32(partials[set][lane]);
+            entering[1][lane] = f16_lane_to_f32(partials[set][lane] >> 16);
         }
+        let couples = chain.pass(entering);
+        for lane in 0..LANES {
+            let (low, high) = (f32_lane_to_f16(couples[0][lane]), f32_lane_to_f16(couples[1][lane]));
+            rows[set][lane] = low & 0x7fff | low >> 16 & 0x8000 | (high & 0x7fff | high >> 16 & 0x8000) << 16;
+            largest[lane] = largest[lane].max(low & 0x7fff_ffff).max(high & 0x7fff_ffff);
+        }
+        leaving[set] = couples;
+        chain.add_products::<FUSED>(&weights.as_chunks().0[set], &x);
     }
-    leaving.largest = largest.into_iter().fold(0, u32::max);
-    leaving
+    largest
 }
 
-/// The place of the couple that leaves, if all six workers step, their chains stand alike, and nothing in or before them is poison.
-#[inline(always)]
-fn full_chains(workers: &mut [Worker; WORKERS], members: u8, operands: &Operands, swap: bool) -> Option<usize> {
-    const SIX: Set = 0x3f;
-    if Set::from(members) != SIX || operands.written[0] & operands.written[1] & SIX != SIX {
-        return None;
+/// The sums of a step of set 0, and the couples that leave, as they are.
+#[multiversion(targets("x86_64+avx+avx2+fma+avx512f+avx512bw+avx512cd+avx512dq+avx512vl", "x86_64+avx+avx2+fma"))]
+fn multiply_single(chain: &mut Chain, weights: &[[f64; 4]; 16], inputs: &[Row; 2], partials: &[Row; 2], swap: bool, rows: &mut [Row; 2]) {
+    #[target_cfg(target_feature = "fma")]
+    const FUSED: bool = true;
+    #[target_cfg(not(target_feature = "fma"))]
+    const FUSED: bool = false;
+    let x = widened(inputs);
+    if swap {
+        chain.swap();
     }
-    let head = workers[0].accumulators.head_of_full()?;
-    for worker in &workers[1..] {
-        if worker.accumulators.head_of_full() != Some(head) {
-            return None;
+    let mut entering = [[0.0; LANES]; 2];
+    for half in 0..2 {
+        for lane in 0..LANES {
+            entering[half][lane] = f32::from_bits(partials[half][lane]);
         }
     }
-    if !swap {
-        return Some(head);
+    let leaving = chain.pass(entering);
+    for half in 0..2 {
+        for lane in 0..LANES {
+            rows[half][lane] = leaving[half][lane].to_bits();
+        }
     }
-    for worker in &mut *workers {
-        worker.accumulators.swap(2);
-    }
-    Some(0)
+    chain.add_products::<FUSED>(&weights.as_chunks().0[0], &x);
 }
 
 /// The inputs by element, then by worker. Infinities behave as NaN (isa-notes 8).
@@ -162,51 +235,4 @@ fn widened(inputs: &[Row; 2]) -> [[f64; LANES]; 4] {
         }
     }
     x
-}
-
-/// One step of set 0 with f32 partials and results; nothing happens if it may fault. Returns whether it happened.
-pub(crate) fn step_single(group: &mut Group<'_>, operation: &Operation, results: &mut Results) -> bool {
-    let raises = lanes_of(group.members).any(|n| group.workers[n].float.control & 7 != 0);
-    if raises || operation.units != 8 || !group.files.aux.has(operation.needs_aux) || group.coefficients.first_unwritten(1).is_some() {
-        return false;
-    }
-    let aux = &group.files.aux;
-    let inputs = [operation.x, operation.x + 1].map(|register| aux.get(register));
-    let known = aux.written(operation.y) & aux.written(operation.y + 1);
-    let mut couples: [u64; LANES] = std::array::from_fn(|lane| aux.double(operation.y, lane));
-    let (weights, swap) = (group.coefficients.half(operation.phase.into()), operation.phase == 0);
-    let written = multiply_single(group.workers, group.members, weights, &inputs, swap, &mut couples, known);
-    results.rows = [couples.map(|couple| couple as u32), couples.map(|couple| (couple >> 32) as u32)];
-    results.written = [written; 2];
-    true
-}
-
-/// The sums of a step of set 0. `couples` enter and are replaced by those that leave; `known` lanes of them were written, and so
-/// were the returned ones.
-#[multiversion(targets("x86_64+avx+avx2+fma+avx512f+avx512bw+avx512cd+avx512dq+avx512vl", "x86_64+avx+avx2+fma"))]
-fn multiply_single(
-    workers: &mut [Worker; WORKERS],
-    members: u8,
-    weights: &[[f64; 16]; 4],
-    inputs: &[Row; 2],
-    swap: bool,
-    couples: &mut [u64; LANES],
-    known: Set,
-) -> Set {
-    #[target_cfg(target_feature = "fma")]
-    const FUSED: bool = true;
-    #[target_cfg(not(target_feature = "fma"))]
-    const FUSED: bool = false;
-    let x = widened(inputs);
-    let mut written = 0;
-    for (n, worker) in workers.iter_mut().enumerate() {
-        if members >> n & 1 == 0 {
-            continue;
-        }
-        let (leaving, is_written) = worker.accumulators.pass_single(couples[n], known >> n & 1 == 1, swap);
-        couples[n] = leaving;
-        written |= Set::from(is_written) << n;
-        worker.accumulators.add_products::<FUSED, 8>(weights, [x[0][n], x[1][n], x[2][n], x[3][n]]);
-    }
-    written
 }

@@ -72,6 +72,12 @@ impl RegisterFile {
         self.rows[register as usize & 15]
     }
 
+    /// A pair of registers of all workers.
+    #[inline(always)]
+    pub(crate) fn pair(&self, register: u8) -> &[Row; 2] {
+        &self.rows.as_chunks::<2>().0[register as usize / 2 & 7]
+    }
+
     /// A bit for each lane whose register was written.
     #[inline(always)]
     pub(crate) fn written(&self, register: u8) -> Set {
