@@ -17,6 +17,7 @@ mod coefficients;
 mod context;
 mod crew;
 mod exchange;
+mod function_table;
 mod lanes;
 mod load_store;
 mod matrix_unit;

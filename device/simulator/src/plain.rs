@@ -3,7 +3,6 @@
 //! [`execute`] first looks at the registers of all workers: whether the main lane can go wrong, or would store over predecoded
 //! code. If so it says [`Outcome::Unusual`] before anything happened, and the reference interpreter takes the turns. Otherwise
 //! memory is read and written in the order of the slots, and registers change row by row.
-#![expect(clippy::needless_range_loop, reason = "one lane of several rows at a time")]
 
 use crate::code::Operation;
 use crate::coefficients::Coefficients;
@@ -12,7 +11,7 @@ use crate::crew::{WORKERS, members_of};
 use crate::fault::Cause;
 use crate::lanes;
 use crate::memory::{Accessor, BASE, END, REGION_1, TileMemory};
-use crate::operation::{Integer, Kind, Matrix, Pace, Test, Transfer};
+use crate::operation::{Broadcast, Integer, Kind, Matrix, Pace, Test, Transfer};
 use crate::pace::{self, Accesses, Paced};
 use crate::products::{self, Chains};
 use crate::register_file::{ALL, Files, LANES, RegisterFile, Row, Set};
@@ -537,12 +536,6 @@ fn results(group: &mut Group<'_>, aux: &Operation, out: &mut Results) -> bool {
         }
         Kind::Matrix(Matrix::HalfHalfHalf16) => products::step(group, aux, out),
         Kind::Matrix(Matrix::HalfSingleSingle8) => products::step_single(group, aux, out),
-        Kind::Half { lane, four, broadcast } if group.is_plain && file.has(aux.needs_aux) => {
-            let a = [file.get(aux.x), file.get(if four { aux.x | 1 } else { aux.x })];
-            let b = [file.get(aux.y), file.get(if four { aux.y | 1 } else { aux.y })];
-            out.count = if four { 2 } else { 1 };
-            lanes::half(lane, broadcast, a, b, group.members, &mut out.rows)
-        }
         Kind::PairBits(bits) => {
             let (a, b) = (aux.x & 14, aux.y & 14);
             out.written = [file.written(a) & file.written(a + 1) & file.written(b) & file.written(b + 1); 2];
@@ -551,6 +544,84 @@ fn results(group: &mut Group<'_>, aux: &Operation, out: &mut Results) -> bool {
                 (out.rows[0][lane], out.rows[1][lane]) = (value as u32, (value >> 32) as u32);
             }
             true
+        }
+        Kind::AuxInteger(integer, broadcast) => {
+            let (b, b_written) = if aux.uses_immediate { ([aux.immediate; LANES], ALL) } else { (file.get(aux.y), file.written(aux.y)) };
+            out.count = 1;
+            out.rows[0] = integer_rows(integer, lanes::spread(file.get(aux.x), broadcast), b);
+            out.written[0] = file.written(aux.x) & b_written;
+            true
+        }
+        _ if !group.is_plain || !file.has(aux.needs_aux) => false,
+        Kind::HalfAccumulate { kind, eight } => products::accumulate_halves(group, aux, kind, eight, out),
+        Kind::SingleAccumulate { kind } => products::accumulate_singles(group, aux, kind, out),
+        Kind::HalfDot { four } => products::accumulate_half_products(group, aux, four, out),
+        Kind::SingleDot { two } => products::accumulate_single_products(group, aux, two, out),
+        Kind::HalfGetAccumulators => products::get_accumulators(group, out),
+        Kind::SingleExchangeAccumulators => products::exchange_accumulators(group, aux, out),
+        _ => float_results(group, aux, out),
+    }
+}
+
+/// The part of [`results`] that touches registers alone, which were all written.
+#[inline(always)]
+fn float_results(group: &Group<'_>, aux: &Operation, out: &mut Results) -> bool {
+    let (file, members, rows) = (&group.files.aux, group.members, &mut out.rows);
+    let x = |four: bool| [file.get(aux.x), file.get(aux.x | u8::from(four))];
+    let y = |four: bool| [file.get(aux.y), file.get(aux.y | u8::from(four))];
+    let single = |is_pair: bool| if is_pair { 2 } else { 1 };
+    match aux.kind {
+        Kind::Half { lane, four, broadcast } => {
+            out.count = single(four);
+            lanes::half(lane, broadcast, x(four), y(four), members, rows)
+        }
+        Kind::Single { lane, two, broadcast } => {
+            out.count = single(two);
+            let is_broadcast = two && broadcast != Broadcast::None;
+            let a = if is_broadcast { [file.get(aux.x); 2] } else { x(two) };
+            lanes::single(lane, a, y(two), members, rows)
+        }
+        Kind::HalfToSingle { two } => {
+            out.count = single(two);
+            lanes::half_to_single(file.get(aux.x), rows);
+            true
+        }
+        Kind::SingleToHalf { lanes: 1 } => {
+            out.count = 1;
+            lanes::single_to_half([file.get(aux.x); 2], members, &mut rows[0])
+        }
+        Kind::SingleToHalf { lanes: 2 } => {
+            out.count = 1;
+            lanes::single_to_half(*file.pair(aux.x), members, &mut rows[0])
+        }
+        Kind::SingleToHalf { .. } => {
+            let [low, high] = rows;
+            lanes::single_to_half(*file.pair(aux.x), members, low) && lanes::single_to_half(*file.pair(aux.x + 2), members, high)
+        }
+        Kind::HalfMaxAcross { four } => {
+            out.count = 1;
+            lanes::half_max_across(x(four), four, members, &mut rows[0])
+        }
+        Kind::HalfSum { four } => {
+            out.count = single(four);
+            lanes::half_sum(x(four), members, rows)
+        }
+        Kind::HalfClamp { four } => {
+            out.count = single(four);
+            lanes::half_clamp(x(four), file.get(aux.y), members, rows)
+        }
+        Kind::SingleClamp { two } => {
+            out.count = single(two);
+            lanes::single_clamp(x(two), *file.pair(aux.y), rows);
+            true
+        }
+        Kind::HalfFunction(function) => {
+            out.count = 1;
+            lanes::half_function(function, file.get(aux.x), members, &mut rows[0])
+        }
+        Kind::SingleFunction(function) => {
+            out.count = 1;
+            lanes::single_function(function, file.get(aux.x), members, &mut rows[0])
         }
         _ => false,
     }

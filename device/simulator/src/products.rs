@@ -14,7 +14,9 @@ use crate::code::Operation;
 use crate::context::Worker;
 use crate::crew::{WORKERS, members_of};
 use crate::float_format::{f16_lane_to_f32, f32_lane_to_f16};
+use crate::lanes;
 use crate::matrix_unit::{Couple, quiet};
+use crate::operation::Accumulated;
 use crate::plain::{Group, Results, lanes_of};
 use crate::register_file::{LANES, Row};
 use crate::vector_unit::rounded;
@@ -42,17 +44,17 @@ struct Chain {
 
 impl Chain {
     fn swap(&mut self) {
-        let staging = &mut self.banks[1 - self.active & 1];
+        let staging = &mut self.banks[(1 - self.active) & 1];
         staging.rotate_left(2 * std::mem::take(&mut self.head));
-        self.active = 1 - self.active & 1;
+        self.active = (1 - self.active) & 1;
     }
 
     /// A couple enters and one leaves.
     #[inline(always)]
     fn pass(&mut self, entering: [Singles; 2]) -> [Singles; 2] {
         let at = self.head & 3;
-        self.head = at + 1 & 3;
-        std::mem::replace(&mut self.banks[1 - self.active & 1].as_chunks_mut::<2>().0[at], entering)
+        self.head = (at + 1) & 3;
+        std::mem::replace(&mut self.banks[(1 - self.active) & 1].as_chunks_mut::<2>().0[at], entering)
     }
 
     /// Adds the products of four inputs with the coefficients of the units. `FUSED` adds two products by a fused multiply-add,
@@ -84,6 +86,13 @@ impl Chains {
         self.members == members || self.take(workers, members)
     }
 
+    /// The active accumulators of set 0.
+    #[inline(always)]
+    fn sums(&mut self) -> &mut [Singles; 8] {
+        let Chain { banks, active, .. } = &mut self.sets[0];
+        &mut banks[*active & 1]
+    }
+
     #[inline(never)]
     fn take(&mut self, workers: &mut [Worker; WORKERS], members: u8) -> bool {
         self.give_back(workers);
@@ -109,7 +118,7 @@ impl Chains {
         for (n, worker) in members_of(workers, std::mem::take(&mut self.members)) {
             let value = |staging: usize, unit: usize| {
                 let Chain { banks, active, head } = &self.sets[unit / 8];
-                if staging == 0 { banks[active & 1][unit % 8][n] } else { banks[1 - active & 1][(unit + 2 * head) % 8][n] }
+                if staging == 0 { banks[active & 1][unit % 8][n] } else { banks[(1 - active) & 1][(unit + 2 * head) % 8][n] }
             };
             worker.accumulators.put([0, 1].map(|staging| std::array::from_fn(|unit| value(staging, unit))));
         }
@@ -149,6 +158,194 @@ pub(crate) fn step_single(group: &mut Group<'_>, operation: &Operation, results:
     true
 }
 
+/// AACC[2i] += the f16 of two or four registers.
+#[inline(always)]
+pub(crate) fn accumulate_halves(
+    group: &mut Group<'_>,
+    operation: &Operation,
+    kind: Accumulated,
+    eight: bool,
+    results: &mut Results,
+) -> bool {
+    if !hold(group, results) {
+        return false;
+    }
+    let sums = group.chains.sums();
+    let aux = &group.files.aux;
+    for register in 0..if eight { 4 } else { 2 } {
+        let row = aux.get((operation.x & 14) + register as u8);
+        for upper in 0..2 {
+            add(&mut sums[2 * register + upper], terms(kind, finite_or_nan(row, upper)));
+        }
+    }
+    true
+}
+
+/// AACC[2i] += the f32 of four registers.
+#[inline(always)]
+pub(crate) fn accumulate_singles(group: &mut Group<'_>, operation: &Operation, kind: Accumulated, results: &mut Results) -> bool {
+    if !hold(group, results) {
+        return false;
+    }
+    let sums = group.chains.sums();
+    for register in 0..4 {
+        let row = group.files.aux.get((operation.x & 12) + register as u8);
+        add(&mut sums[register], terms(kind, widened(row)));
+    }
+    true
+}
+
+/// AACC[2i] += sums of two products of f16 each, of one or two registers.
+#[inline(always)]
+pub(crate) fn accumulate_half_products(group: &mut Group<'_>, operation: &Operation, four: bool, results: &mut Results) -> bool {
+    if !hold(group, results) {
+        return false;
+    }
+    let sums = group.chains.sums();
+    let aux = &group.files.aux;
+    for register in 0..if four { 2 } else { 1 } {
+        let (a, b) = (aux.get(operation.x + register as u8), aux.get(operation.y + register as u8));
+        let (a, b) = ([finite_or_nan(a, 0), finite_or_nan(a, 1)], [finite_or_nan(b, 0), finite_or_nan(b, 1)]);
+        let mut products = [0.0; LANES];
+        for lane in 0..LANES {
+            products[lane] = a[0][lane] * b[0][lane] + a[1][lane] * b[1][lane];
+        }
+        add(&mut sums[register], products);
+    }
+    true
+}
+
+/// AACC[2i] += products of f32, of one or two registers.
+#[inline(always)]
+pub(crate) fn accumulate_single_products(group: &mut Group<'_>, operation: &Operation, two: bool, results: &mut Results) -> bool {
+    if !hold(group, results) {
+        return false;
+    }
+    let sums = group.chains.sums();
+    let aux = &group.files.aux;
+    for register in 0..if two { 2 } else { 1 } {
+        let (a, b) = (widened(aux.get(operation.x + register as u8)), widened(aux.get(operation.y + register as u8)));
+        let mut products = [0.0; LANES];
+        for lane in 0..LANES {
+            products[lane] = a[lane] * b[lane];
+        }
+        add(&mut sums[register], products);
+    }
+    true
+}
+
+/// AACC[0], [2], [4] and [6] as f16, unless one of them overflows.
+#[inline(always)]
+pub(crate) fn get_accumulators(group: &mut Group<'_>, results: &mut Results) -> bool {
+    let members = group.members;
+    if !hold(group, results) {
+        return false;
+    }
+    let sums = group.chains.sums();
+    let [low, high] = &mut results.rows;
+    let pair = |at: usize| [bits(&sums[at]), bits(&sums[at + 1])];
+    results.count = 2;
+    lanes::single_to_half(pair(0), members, low) && lanes::single_to_half(pair(2), members, high)
+}
+
+/// `f32v2gina` with immediate 0: AACC[0] and AACC[2] leave, a pair of registers enters at AACC[12] and AACC[14].
+#[inline(always)]
+pub(crate) fn exchange_accumulators(group: &mut Group<'_>, operation: &Operation, results: &mut Results) -> bool {
+    if operation.immediate != 0 || !group.files.aux.has_pair(operation.x) {
+        return false;
+    }
+    if !hold(group, results) {
+        return false;
+    }
+    let sums = group.chains.sums();
+    for half in 0..2 {
+        results.rows[half] = bits(&sums[half]);
+    }
+    sums.copy_within(2.., 0);
+    for half in 0..2 {
+        sums[6 + half] = singles(&group.files.aux.pair(operation.x)[half]);
+    }
+    results.count = 2;
+    true
+}
+
+/// Takes the members' accumulators, unless there is poison among them. Nothing is to be written to registers.
+#[inline(always)]
+fn hold(group: &mut Group<'_>, results: &mut Results) -> bool {
+    results.count = 0;
+    group.chains.hold(group.workers, group.members)
+}
+
+/// Adds values to an accumulator of each worker.
+#[inline(always)]
+fn add(sums: &mut Singles, values: [f64; LANES]) {
+    let mut out = *sums;
+    for lane in 0..LANES {
+        out[lane] = quiet(values[lane] + f64::from(out[lane]));
+    }
+    *sums = out;
+}
+
+/// What elements contribute to sums.
+#[inline(always)]
+fn terms(kind: Accumulated, mut values: [f64; LANES]) -> [f64; LANES] {
+    match kind {
+        Accumulated::Plain => {}
+        Accumulated::Absolute => {
+            for lane in 0..LANES {
+                values[lane] = values[lane].abs();
+            }
+        }
+        Accumulated::Square => {
+            for lane in 0..LANES {
+                values[lane] *= values[lane];
+            }
+        }
+    }
+    values
+}
+
+/// A row of f32.
+#[inline(always)]
+fn widened(row: Row) -> [f64; LANES] {
+    let mut out = [0.0; LANES];
+    for lane in 0..LANES {
+        out[lane] = f64::from(f32::from_bits(row[lane]));
+    }
+    out
+}
+
+/// The bits of a row of f32.
+#[inline(always)]
+fn bits(row: &Singles) -> Row {
+    let mut out = [0; LANES];
+    for lane in 0..LANES {
+        out[lane] = row[lane].to_bits();
+    }
+    out
+}
+
+/// The f32 of a row of bits.
+#[inline(always)]
+fn singles(row: &Row) -> Singles {
+    let mut out = [0.0; LANES];
+    for lane in 0..LANES {
+        out[lane] = f32::from_bits(row[lane]);
+    }
+    out
+}
+
+/// The lower or upper halves of a row. Infinities behave as NaN (isa-notes 8).
+#[inline(always)]
+fn finite_or_nan(row: Row, upper: usize) -> [f64; LANES] {
+    let mut out = [0.0; LANES];
+    for lane in 0..LANES {
+        let value = f16_lane_to_f32(row[lane] >> (16 * upper));
+        out[lane] = f64::from(if value.is_infinite() { f32::NAN } else { value });
+    }
+    out
+}
+
 /// Whether a step of the full chains can go wrong for no member: nothing is raised and all it multiplies was written.
 #[inline(always)]
 fn may_step(group: &Group<'_>, operation: &Operation, sets: u32) -> bool {
@@ -172,7 +369,7 @@ fn multiply(
     const FUSED: bool = true;
     #[target_cfg(not(target_feature = "fma"))]
     const FUSED: bool = false;
-    let x = widened(inputs);
+    let x = elements(inputs);
     let mut largest = [0; LANES];
     for set in 0..2 {
         let chain = &mut sets[set];
@@ -203,36 +400,17 @@ fn multiply_single(chain: &mut Chain, weights: &[[f64; 4]; 16], inputs: &[Row; 2
     const FUSED: bool = true;
     #[target_cfg(not(target_feature = "fma"))]
     const FUSED: bool = false;
-    let x = widened(inputs);
+    let x = elements(inputs);
     if swap {
         chain.swap();
     }
-    let mut entering = [[0.0; LANES]; 2];
-    for half in 0..2 {
-        for lane in 0..LANES {
-            entering[half][lane] = f32::from_bits(partials[half][lane]);
-        }
-    }
-    let leaving = chain.pass(entering);
-    for half in 0..2 {
-        for lane in 0..LANES {
-            rows[half][lane] = leaving[half][lane].to_bits();
-        }
-    }
+    let leaving = chain.pass([singles(&partials[0]), singles(&partials[1])]);
+    *rows = [bits(&leaving[0]), bits(&leaving[1])];
     chain.add_products::<FUSED>(&weights.as_chunks().0[0], &x);
 }
 
-/// The inputs by element, then by worker. Infinities behave as NaN (isa-notes 8).
+/// The inputs by element, then by worker.
 #[inline(always)]
-fn widened(inputs: &[Row; 2]) -> [[f64; LANES]; 4] {
-    let mut x = [[0.0; LANES]; 4];
-    for row in 0..2 {
-        for upper in 0..2 {
-            for lane in 0..LANES {
-                let value = f16_lane_to_f32(inputs[row][lane] >> (16 * upper));
-                x[2 * row + upper][lane] = f64::from(if value.is_infinite() { f32::NAN } else { value });
-            }
-        }
-    }
-    x
+fn elements(inputs: &[Row; 2]) -> [[f64; LANES]; 4] {
+    [finite_or_nan(inputs[0], 0), finite_or_nan(inputs[0], 1), finite_or_nan(inputs[1], 0), finite_or_nan(inputs[1], 1)]
 }

@@ -75,7 +75,7 @@ impl RegisterFile {
     /// A pair of registers of all workers.
     #[inline(always)]
     pub(crate) fn pair(&self, register: u8) -> &[Row; 2] {
-        &self.rows.as_chunks::<2>().0[register as usize / 2 & 7]
+        &self.rows.as_chunks::<2>().0[(register as usize / 2) & 7]
     }
 
     /// A bit for each lane whose register was written.

@@ -24,6 +24,9 @@ pub(crate) enum Function {
 }
 
 impl Function {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Function::ReciprocalSqrt as usize + 1;
+
     /// The value in f64.
     pub(crate) fn value(self, x: f64) -> f64 {
         match self {

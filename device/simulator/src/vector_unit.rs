@@ -702,7 +702,8 @@ fn term(kind: Accumulated, value: f64) -> f64 {
     }
 }
 
-fn half_function(float: &mut FloatState, function: Function, bits: u16) -> u16 {
+/// A function of one f16, rounded as the worker does.
+pub(crate) fn half_function(float: &mut FloatState, function: Function, bits: u16) -> u16 {
     let x = f16_to_f64(bits);
     let value = function.value(x);
     note(float, function, x, value);

@@ -136,7 +136,7 @@ impl Generator<'_> {
             "st32.m_rri",
             "ld128step.q_imm",
         ];
-        const AUX_OFTEN: [&str; 8] = [
+        const AUX_OFTEN: [&str; 20] = [
             "f16v4hihov4amp.ppp_ef6",
             "f16v4sisoamp.ppp_ef6",
             "f16v4hihov4amp.ppp_ef6",
@@ -144,6 +144,18 @@ impl Generator<'_> {
             "f16v4mul.ppp",
             "f16v4max.ppp",
             "f32v2add.ppp",
+            "f32v2mul.b",
+            "f16v2tof32.pa",
+            "f32v2tof16.ap",
+            "f32v4tof16.pq",
+            "f16v8acc.q",
+            "f32v4acc.q",
+            "f16v4cmac.pp",
+            "f32v2mac.pp",
+            "f16v4gacc.p",
+            "f32v2gina.pp_zi12",
+            "f16v2exp.aa",
+            "f16v4cmple.ppp",
             "or64.ppp",
         ];
         for _ in 0..8 {
