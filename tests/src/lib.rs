@@ -3,6 +3,7 @@
 pub mod binary;
 pub mod bounds;
 pub mod compiled;
+pub mod fake_sdk;
 pub mod fidelity;
 pub mod kernel_files;
 pub mod place;

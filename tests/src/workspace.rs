@@ -31,6 +31,12 @@ impl TemporaryWorkspace {
         workspace
     }
 
+    /// The root.
+    #[must_use]
+    pub fn root(&self) -> &Utf8Path {
+        &self.root
+    }
+
     /// Writes a file below the root.
     pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
         let path = self.root.join(path);

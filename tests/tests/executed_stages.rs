@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use compiler::kernel_table::printed;
 use graph::{Db, Digest, EngineOptions, Label, PackageName, StageId};
 use pipeline::{FinalistKey, stage};
+use tests::fake_sdk;
 use tests::kernel_files::{manifest, source};
 use tests::place::{halves, npy};
 use tests::{Session, TemporaryWorkspace};
@@ -417,6 +418,49 @@ fn parameters_of_the_machine_execute_what_reads_them() {
         "\nhost = 2001 ",
         "program[measured/*] program[package] run[simulation] run[verdict]",
     );
+}
+
+/// The program with its own kernels made by a compiler.
+fn compiled() -> Fixture {
+    let sdk = "\n[sdk]\nrule = \"toolchain\"\ncompiler = \"sdk/popc\"\nextractor = \"sdk/pop-objdump\"\nidentity = [\"sdk/clang\"]\n";
+    let srcs = "srcs = [\"softmax.S\", \"normalise.S\"]";
+    let text = PROGRAM.replace(srcs, &format!("{srcs}\ntoolchain = \":sdk\"\nheaders = [\"shapes.h\"]"));
+    Fixture::with(&(text + sdk), |workspace| {
+        fake_sdk::install(workspace.root().join("sdk").as_std_path());
+        workspace.write("sdk/clang", "what the compiler calls\n");
+        workspace.write("sdk/unused", "\n");
+        workspace.write("shapes.h", "\n");
+    })
+}
+
+#[test]
+fn the_toolchain_executes_the_objects_it_makes_and_what_reads_them() {
+    let mut fixture = compiled();
+    let objects = "program[kernel_object/normalise*] program[kernel_object/softmax*]";
+    let append = |path: &'static str| {
+        move |workspace: &TemporaryWorkspace| workspace.write(path, [workspace.read(path), b"# newer\n".to_vec()].concat())
+    };
+    fixture.check(append("sdk/popc"), objects);
+    fixture.check(append("sdk/pop-objdump"), objects);
+    fixture.check(append("sdk/clang"), objects);
+    fixture.check(append("shapes.h"), objects);
+    fixture.check_declaration("extractor = ", "flags = [\"-O2\"]\nextractor = ", objects);
+    fixture.check_declaration("extractor = ", "environment = { LICENCE = \"x\" }\nextractor = ", objects);
+    // Neither what lies beside the compiler, nor its time, nor where it lies.
+    fixture.check(append("sdk/unused"), "");
+    fixture.check(|workspace| workspace.write("sdk/popc", workspace.read("sdk/popc")), "");
+    let elsewhere = |workspace: &TemporaryWorkspace| {
+        for name in ["popc", "pop-objdump"] {
+            let text = String::from_utf8(workspace.read(&format!("sdk/{name}"))).expect("UTF-8");
+            fake_sdk::program(workspace.root().join(format!("elsewhere/{name}")).as_std_path(), &text);
+        }
+        let text = String::from_utf8(workspace.read("BUILD.toml")).expect("UTF-8");
+        let there = |name: &str| workspace.root().join(format!("elsewhere/{name}")).to_string();
+        workspace.write("BUILD.toml", text.replace("sdk/popc", &there("popc")).replace("sdk/pop-objdump", &there("pop-objdump")));
+    };
+    fixture.check(elsewhere, "");
+    // One source is one kernel's.
+    fixture.check_file("softmax.S", "setzi   $m6, KG-1", "setzi   $m6, KG-1   # panels", "program[kernel_object/softmax*]");
 }
 
 #[test]

@@ -180,6 +180,15 @@ impl Object {
         self.sources.first().map_or("", String::as_str)
     }
 
+    /// The same object; when its file does not say what it was made from, this does.
+    #[must_use]
+    pub fn or_made_from(mut self, source: &str) -> Self {
+        if self.sources.is_empty() {
+            self.sources.push(source.to_owned());
+        }
+        self
+    }
+
     /// The source file, then files it includes that have code.
     #[must_use]
     pub fn sources(&self) -> &[String] {

@@ -18,7 +18,7 @@ use crate::choice::{AUTO_MARK, INPUT_MARK, is_label};
 use crate::diagnostic::Problem;
 use crate::label::LABEL_MARK;
 use crate::nearest::nearest;
-use crate::source::SOURCE_MARK;
+use crate::source::{SOURCE_MARK, TOOL_MARK};
 use crate::toml_tree::{Entry, Node, NodeValue, Span};
 use crate::{Label, PackageName, SourcePath};
 
@@ -275,6 +275,8 @@ fn in_words(expected: &str) -> String {
     }
 }
 
+type PathParser = fn(&str, &PackageName) -> Result<SourcePath, &'static str>;
+
 /// serde's view of one node.
 #[derive(Clone)]
 struct Reader<'a> {
@@ -347,10 +349,9 @@ impl<'a> Reader<'a> {
         Ok(label)
     }
 
-    fn source(&self) -> Result<SourcePath, ReadFault> {
+    fn source(&self, parse: PathParser) -> Result<SourcePath, ReadFault> {
         let text = self.text("a file's path")?;
-        let path = SourcePath::parse(text, self.declaration.package)
-            .map_err(|expected| Problem::SourcePath { found: text.to_owned(), expected })?;
+        let path = parse(text, self.declaration.package).map_err(|expected| Problem::SourcePath { found: text.to_owned(), expected })?;
         let source = SourceUse { field: self.field.clone(), path: path.clone() };
         self.declaration.notes.borrow_mut().sources.push((source, self.node.span.clone()));
         Ok(path)
@@ -358,7 +359,7 @@ impl<'a> Reader<'a> {
 
     fn input(&self) -> Result<String, ReadFault> {
         let text = self.text("a file's path or a label")?;
-        Ok(if is_label(text) { format!("label {}", self.label()?) } else { format!("file {}", self.source()?) })
+        Ok(if is_label(text) { format!("label {}", self.label()?) } else { format!("file {}", self.source(SourcePath::parse)?) })
     }
 }
 
@@ -384,7 +385,8 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_newtype_struct<V: Visitor<'de>>(self, name: &'static str, visitor: V) -> Result<V::Value, ReadFault> {
         let result = match name {
             LABEL_MARK => self.label().and_then(|label| visitor.visit_str(&label.to_string())),
-            SOURCE_MARK => self.source().and_then(|path| visitor.visit_str(&path.to_string())),
+            SOURCE_MARK => self.source(SourcePath::parse).and_then(|path| visitor.visit_str(&path.to_string())),
+            TOOL_MARK => self.source(SourcePath::parse_tool).and_then(|path| visitor.visit_str(&path.to_string())),
             INPUT_MARK => self.input().and_then(|text| visitor.visit_str(&text)),
             AUTO_MARK => match &self.node.value {
                 NodeValue::Text(text) if text == "auto" => visitor.visit_none(),

@@ -378,11 +378,13 @@ fn state_of(store: &Store, root: &Utf8Path, path: &str, used: Digest) -> FileSta
 /// `root/path` in `place`, which is written again and again.
 fn join<'a>(place: &'a mut String, root: &Utf8Path, path: &str) -> &'a Utf8Path {
     place.clear();
-    place.push_str(root.as_str());
-    if !path.is_empty() {
-        place.push('/');
-        place.push_str(path);
+    if !path.starts_with('/') {
+        place.push_str(root.as_str());
+        if !path.is_empty() {
+            place.push('/');
+        }
     }
+    place.push_str(path);
     Utf8Path::new(place)
 }
 

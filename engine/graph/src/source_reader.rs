@@ -76,6 +76,15 @@ impl SourceReader {
         }
     }
 
+    /// Where the file of the workspace or of the machine lies; a failure when its bytes are not those of `digest`.
+    pub(crate) fn locate(&self, store: &Store, path: &SourcePath, digest: Digest) -> Result<Utf8PathBuf, Failure> {
+        if !path.repository.is_empty() {
+            return Err(Failure::input(format!("{path} comes with the program and is no file")));
+        }
+        self.check(store, path, digest)?;
+        self.file(path)?.ok_or_else(|| Failure::input(format!("there is no file {path}")))
+    }
+
     /// A failure when the file's bytes are not those of `digest` any more.
     pub(crate) fn check(&self, store: &Store, path: &SourcePath, digest: Digest) -> Result<(), Failure> {
         if path.repository.is_empty() && self.digest(store, path)? != digest { Err(moved(path)) } else { Ok(()) }
@@ -89,7 +98,7 @@ impl SourceReader {
             Err(error) if is_absence(&error) => return Ok(None),
             Err(error) => return Err(unreadable(path, &error)),
         };
-        if real.starts_with(&self.root) {
+        if real.starts_with(&self.root) || path.is_absolute() {
             Ok(Some(real))
         } else {
             Err(Failure::input(format!("{path} is a link to {real}, which is not below the workspace root")))

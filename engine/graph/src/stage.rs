@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use camino::Utf8PathBuf;
 use salsa::Accumulator;
 use serde::{Deserialize, Serialize};
 use store::{BlobMiss, Digest, KeyBuilder, KeyLock, RecordKind, References, StoreFault, StoreReport};
@@ -279,6 +280,16 @@ pub fn read_source(db: &dyn Db, file: SourceFile) -> Result<Arc<[u8]>, Failure> 
     let bytes = db.shared().sources().read(path, digest)?;
     noted_reads::source(path, digest);
     Ok(bytes)
+}
+
+/// Where a source file lies, for a program that a stage's function executes or lets execute. Its digest is in the stage's key, and
+/// like a file that was read it must be the same when the stage ends.
+pub fn locate_source(db: &dyn Db, file: SourceFile) -> Result<Utf8PathBuf, Failure> {
+    db.visit(false);
+    let (path, digest) = (file.path(db), file.digest(db));
+    let place = db.shared().sources().locate(db.shared().store(), path, digest)?;
+    noted_reads::source(path, digest);
+    Ok(place)
 }
 
 /// The fields of a declared target, whose rule's data is a `T`.

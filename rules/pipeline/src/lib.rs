@@ -8,6 +8,7 @@ pub mod rule;
 pub mod stage;
 pub mod tensor;
 
+mod compiler_call;
 mod fingerprint;
 mod key;
 mod outcome;

@@ -1,5 +1,8 @@
 //! Bad input of every kind of file: one clear error each, exit code 1 or 2, and a store that serves the next good build.
 
+use tests::fake_sdk;
+use tests::kernel_files::source;
+
 use crate::place::{Place, Ran, halves, npy, safetensors};
 
 /// What is done to a good workspace, the arguments, and the answer.
@@ -62,7 +65,7 @@ const BUILD_FILE: &[Case] = &[
         spoil: |place| replaced(place, "\"program\"\nmodel", "\"pogram\"\nmodel"),
         arguments: RUN,
         code: 2,
-        message: "//:program, rule: unknown rule `pogram`\n --> BUILD.toml:30:8     expected one of `device`, `filegroup`, `kernel_library`, `machine`, `model`, `program`, `run`, `tensors`, `test_suite`; nearest program\n",
+        message: "//:program, rule: unknown rule `pogram`\n --> BUILD.toml:30:8     expected one of `device`, `filegroup`, `kernel_library`, `machine`, `model`, `program`, `run`, `tensors`, `test_suite`, `toolchain`; nearest program\n",
     },
     Case {
         name: "unknown field",
@@ -465,6 +468,111 @@ const FLAGS: &[Case] = &[
     },
 ];
 
+/// Compilers that fail, by script.
+const COMPILERS: &[Case] = &[
+    Case {
+        name: "compiler that is not there",
+        spoil: |place| replaced(place, "compiler = \"sdk/popc\"", "compiler = \"/no/such/sdk/popc\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:sdk, compiler: there is no file `/no/such/sdk/popc`\n --> BUILD.toml:",
+    },
+    Case {
+        name: "compiler by a path that is none",
+        spoil: |place| replaced(place, "compiler = \"sdk/popc\"", "compiler = \"/opt/../popc\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:sdk, compiler: `/opt/../popc` is not a source\n --> BUILD.toml:…expected an absolute path without `.`, `..` and empty names, or the path of a source\n",
+    },
+    Case {
+        name: "compiler that is no program",
+        spoil: |place| replaced(place, "compiler = \"sdk/popc\"", "compiler = \"gemm.S\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: cannot run gemm.S: Permission denied (os error 13)\n",
+    },
+    Case {
+        name: "compiler that finds a fault",
+        spoil: |place| place.write("sdk/popc", b"#!/bin/sh\necho gemm.S:3:5: error: no such thing >&2\necho 1 error >&2\nexit 1\n"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: sdk/popc ended with exit code 1\n    gemm.S:3:5: error: no such thing\n    1 error\n",
+    },
+    Case {
+        name: "compiler that is killed",
+        spoil: |place| place.write("sdk/popc", b"#!/bin/sh\nkill -9 $$\n"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: sdk/popc was ended by signal 9\n",
+    },
+    Case {
+        name: "compiler that writes nothing",
+        spoil: |place| {
+            place.write("sdk/popc", b"#!/bin/sh\n");
+            replaced(place, "extractor = \"sdk/pop-objdump\"\n", "");
+        },
+        arguments: RUN,
+        code: 1,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: sdk/popc ended well and gave no object\n",
+    },
+    Case {
+        name: "compiler whose container is not that of the extractor",
+        spoil: |place| replaced(place, "extractor = \"sdk/pop-objdump\"\n", ""),
+        arguments: RUN,
+        code: 1,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: the object of sdk/popc cannot be read: expected an ELF32 object, found none: …\n",
+    },
+    Case {
+        name: "extractor that finds no object",
+        spoil: |place| place.write("sdk/pop-objdump", b"#!/bin/sh\necho no ipu21 in \"$3\"\nexit 4\n"),
+        arguments: RUN,
+        code: 2,
+        message: "//:program[kernel_object/gemm{…}]: gemm.S: sdk/pop-objdump ended with exit code 4\n    no ipu21 in ../made/kernel\n",
+    },
+    Case {
+        name: "C++ without a compiler",
+        spoil: |place| {
+            place.replace("kernels.toml", "gemm.S", "gemm.cpp");
+            place.write("gemm.cpp", b"int x;\n");
+            replaced(place, "srcs = [\"gemm.S\"]\ntoolchain = \":sdk\"", "srcs = [\"gemm.cpp\"]");
+        },
+        arguments: RUN,
+        code: 2,
+        message: "//:mine, manifest: kernel `gemm`: `gemm.cpp` is no assembly; expected a field `toolchain`\n --> BUILD.toml:",
+    },
+    Case {
+        name: "headers without a compiler",
+        spoil: |place| replaced(place, "toolchain = \":sdk\"", "headers = [\"gemm.S\"]"),
+        arguments: RUN,
+        code: 2,
+        message: "//:mine, headers: files for a compiler without a compiler\n --> BUILD.toml:…expected a field `toolchain`, or no `headers`\n",
+    },
+    Case {
+        name: "compiler of another rule",
+        spoil: |place| replaced(place, "toolchain = \":sdk\"", "toolchain = \":machine\""),
+        arguments: RUN,
+        code: 2,
+        message: "//:mine, toolchain: `//:machine` is a `machine`\n --> BUILD.toml:…expected a `toolchain`\n",
+    },
+    Case {
+        name: "environment that cannot be",
+        spoil: |place| replaced(place, "compiler = ", "environment = { \"A=B\" = \"x\" }\ncompiler = "),
+        arguments: RUN,
+        code: 2,
+        message: "//:sdk, environment.A=B: no program can be given this\n --> BUILD.toml:",
+    },
+];
+
+/// The small workspace with its kernel made by a compiler.
+fn restore_compiled(place: &Place) {
+    place.restore_small();
+    fake_sdk::install(&place.root().join("sdk"));
+    replaced(place, "srcs = [\"gemm.S\"]", "srcs = [\"gemm.S\"]\ntoolchain = \":sdk\"");
+    let text = String::from_utf8(place.read("BUILD.toml")).expect("text");
+    let sdk = "[sdk]\nrule = \"toolchain\"\ncompiler = \"sdk/popc\"\nextractor = \"sdk/pop-objdump\"\n";
+    place.write("BUILD.toml", format!("{text}\n{sdk}").as_bytes());
+}
+
 /// Whether `text` begins with `error: ` and the parts of `expected` in order.
 fn fits(text: &str, expected: &str) -> bool {
     let mut parts = expected.split('…');
@@ -482,7 +590,14 @@ fn fits(text: &str, expected: &str) -> bool {
 /// Runs the cases one after another, each on a fresh copy of the good workspace, all on one store, and a good build behind each.
 #[track_caller]
 fn check(cases: &[Case]) {
-    let place = Place::small();
+    check_on(cases, Place::restore_small);
+}
+
+/// The same on another good workspace.
+#[track_caller]
+fn check_on(cases: &[Case], restore: fn(&Place)) {
+    let place = Place::new();
+    restore(&place);
     let good = place.run(&["//:run"]);
     assert_eq!(good.code, Some(0), "{}", good.err);
     let mut wrong = Vec::new();
@@ -492,7 +607,7 @@ fn check(cases: &[Case]) {
         if code != Some(case.code) || !fits(&err, case.message) || !out.is_empty() || err.contains("panicked") {
             wrong.push(format!("{}: exit {code:?}\n{out}{err}", case.name));
         }
-        place.restore_small();
+        restore(&place);
         let after = place.run(&["//:run"]);
         assert_eq!((after.code, after.out.as_str()), (Some(0), good.out.as_str()), "after {}: {}", case.name, after.err);
     }
@@ -522,6 +637,45 @@ fn bad_tensors_are_refused() {
 #[test]
 fn bad_kernels_and_parameters_are_refused() {
     check(KERNELS);
+}
+
+#[test]
+fn bad_compilers_are_refused() {
+    check_on(COMPILERS, restore_compiled);
+}
+
+/// A compiler outside of the workspace: sources in C++, files beside them, and an environment of its own.
+#[test]
+fn a_compiler_elsewhere_is_called_with_what_the_key_says() {
+    let place = Place::small();
+    let same = place.run(&["//:run"]);
+    restore_compiled(&place);
+    fake_sdk::install(&place.beside("sdk"));
+    let script = std::fs::read_to_string(place.beside("sdk/popc")).expect("text");
+    let check = "#!/bin/sh\n[ \"$LICENCE$SECRET$HOME\" = mine ] && [ -e nets/beside.h ] && [ \"$3\" = -Os ] || exit 9\n";
+    fake_sdk::program(&place.beside("sdk/popc"), &script.replacen("#!/bin/sh\n", check, 1));
+    place.write("nets/gemm.cpp", format!("#include \"beside.h\"\n{}", source("gemm.S")).as_bytes());
+    place.write("nets/beside.h", b"/* nothing */\n");
+    place.replace("kernels.toml", "gemm.S", "gemm.cpp");
+    replaced(&place, "srcs = [\"gemm.S\"]", "srcs = [\"nets/gemm.cpp\"]\nheaders = [\"nets/beside.h\"]");
+    replaced(
+        &place,
+        "sdk/popc\"",
+        &format!("{}\"\nflags = [\"-Os\"]\nenvironment = {{ LICENCE = \"mine\" }}", place.beside("sdk/popc").display()),
+    );
+    let run = place.command(&["//:run"]).env("SECRET", "s").output().expect("the program starts");
+    let Ran { code, out, err } = run.into();
+    // The kernel is the assembled one, and so is everything made of it.
+    assert_eq!((code, out), (Some(0), same.out), "{err}");
+    // The next process finds nothing to do, and another compiler is noticed although it lies outside.
+    let why = || place.run(&["why", "//:run"]).out;
+    let again = place.run(&["//:run"]);
+    assert_eq!(again.code, Some(0), "{}", again.err);
+    std::fs::write(place.beside("sdk/popc"), "#!/bin/sh\nexit 7\n").expect("written");
+    let broken = place.run(&["//:run"]);
+    assert_eq!(broken.code, Some(2), "{}", broken.out);
+    assert!(fits(&broken.err, "//:program[kernel_object/gemm{…}]: nets/gemm.cpp: /…/sdk/popc ended with exit code 7\n"), "{}", broken.err);
+    assert!(why().contains("toolchain"), "{}", why());
 }
 
 #[test]

@@ -140,8 +140,8 @@ fn one_off_change_reaches_the_program_and_leaves_the_file_alone() {
         place.run(&["--set", "layuot.tiles=1", "//:run"]),
         2,
         "error: unknown field `layuot`\n --> --set layuot.tiles=1     expected one of `checkpoints`, `chip`, `device`, `expected`, `files`, \
-         `inputs`, `kernels`, `layout`, `machine`, `manifest`, `model`, `normal`, `op`, `outputs`, `parameters`, `program`, \
-         `sample_seed`, `seed`, `select`, `srcs`, `tensors`, `tolerance`; nearest layout",
+         `headers`, `inputs`, `kernels`, `layout`, `machine`, `manifest`, `model`, `normal`, `op`, `outputs`, `parameters`, \
+         `program`, `sample_seed`, `seed`, `select`, `srcs`, `tensors`, `tolerance`, `toolchain`; nearest layout",
     );
 }
 

@@ -7,6 +7,7 @@ mod model;
 mod program;
 mod run;
 mod tensors;
+mod toolchain;
 
 pub use device::{Device, DeviceKind};
 pub use kernel_library::KernelLibrary;
@@ -15,6 +16,7 @@ pub use model::{Model, TensorShape};
 pub use program::Program;
 pub use run::Run;
 pub use tensors::{Normal, Tensors};
+pub use toolchain::Toolchain;
 
 use graph::Registry;
 
@@ -26,6 +28,7 @@ pub fn registry() -> Registry {
     registry.add(tensors::TensorsRule);
     registry.add(machine::MachineRule);
     registry.add(kernel_library::KernelLibraryRule);
+    registry.add(toolchain::ToolchainRule);
     registry.add(program::ProgramRule);
     registry.add(device::DeviceRule);
     registry.add(run::RunRule);

@@ -19,10 +19,21 @@ pub struct LibraryKernel {
     pub kernel: Kernel,
     /// The file with its source.
     pub source: SourceFile,
+    /// What compiles it, when that is not the assembler.
+    pub compilation: Option<Compilation>,
     /// Digest of the manifest's entry.
     pub digest: Digest,
     /// Digest of the entry without its screening model: what a call of the kernel is like.
     pub interface: Digest,
+}
+
+/// How a library's sources become objects when they are not assembled here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compilation {
+    /// A target of the rule `toolchain`.
+    pub toolchain: Label,
+    /// Files that the sources may include.
+    pub headers: Vec<SourceFile>,
 }
 
 /// The kernels of a program by name.
@@ -75,14 +86,27 @@ fn library(db: &dyn Db, target: Target) -> Result<Arc<Vec<LibraryKernel>>, Failu
         let messages = faults.iter().map(|fault| format!("{}:{fault}", declared.manifest)).collect();
         Failure::all(graph::Cause::Input, messages).at_label(label).at_field("manifest")
     })?;
+    let compilation = declared
+        .toolchain
+        .as_ref()
+        .map(|label| Compilation { toolchain: label.clone(), headers: declared.headers.iter().map(|path| db.source(path)).collect() });
     let mut found = Vec::new();
     for kernel in kernels {
         let path = declared.srcs.iter().find(|path| path.file_name() == kernel.source);
         let path = path.ok_or_else(|| fault(format!("kernel `{}`: its source `{}` is not in `srcs`", kernel.name, kernel.source)))?;
-        let interface = printed(&without_costs(&kernel));
-        found.push(LibraryKernel { source: db.source(path), digest: printed(&kernel), interface, kernel });
+        if compilation.is_none() && is_for_a_compiler(&kernel.source) {
+            let message = format!("kernel `{}`: `{}` is no assembly; expected a field `toolchain`", kernel.name, kernel.source);
+            return Err(fault(message));
+        }
+        let (interface, digest) = (printed(&without_costs(&kernel)), printed(&kernel));
+        found.push(LibraryKernel { source: db.source(path), compilation: compilation.clone(), digest, interface, kernel });
     }
     Ok(Arc::new(found))
+}
+
+/// Whether a file's name is that of C or C++.
+fn is_for_a_compiler(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, end)| matches!(end, "c" | "cc" | "cpp" | "cxx"))
 }
 
 /// An entry whose screening model says nothing, for stages whose keys have [`LibraryKernel::interface`].

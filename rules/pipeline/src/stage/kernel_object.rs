@@ -1,36 +1,39 @@
-//! A kernel variant, assembled.
+//! A kernel variant, assembled or compiled.
 
 use std::collections::BTreeMap;
 
 use compiler::kernel_table::printed;
 use compiler::runtime;
-use graph::{Artifact, Cause, Db, Digest, Failure, Made, Target, data_of, read_source, stage};
+use graph::{Artifact, Cause, Db, Digest, Failure, Made, StageInput, Target, data_of, read_source, stage};
 use toolchain::object::Object;
 use toolchain::{Source, assemble};
 
+use crate::compiler_call::Compiler;
 use crate::fingerprint::Crate;
 use crate::key::{KernelKey, digest_of, spec};
 use crate::rule::Program;
 use crate::stage::kernel_library::{kernel, kernel_library};
 use crate::stage::machine::{MachineParameters, machine};
 
-/// The object. Key: the source's digest and name, the parameters of the variant, the chip's named immediates.
+/// The object. Key: the source's digest and name, the parameters of the variant, and what makes an object of it: the chip's named
+/// immediates, or names and digests of headers, digests of the toolchain's files, flags and environment.
 #[salsa::tracked(returns(clone))]
 pub fn kernel_object<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<Object>, Failure> {
     let (program, variant) = (key.program(db), key.variant(db));
     let label = program.label(db);
     let library = kernel_library(db, program)?;
     let known = kernel(&library, &variant.kernel, label)?;
-    let machine = machine_of(db, program)?;
     let source = known.source;
     let name = source.path(db).to_string();
-    let inputs = [
-        ("source", source.digest(db)),
-        ("name", digest_of(&name)),
-        ("variant", digest_of(&variant.parameters)),
-        ("immediates", immediates(&machine)),
-    ];
+    let shared = [("source", source.digest(db)), ("name", digest_of(&name)), ("variant", digest_of(&variant.parameters))];
     let spec = spec("kernel_object", &[Crate::Toolchain, Crate::Ipu21], label).index(printed(variant));
+    if let Some(compilation) = &known.compilation {
+        let compiler = Compiler::of(db, compilation)?;
+        let inputs: Vec<StageInput> = shared.into_iter().chain(compiler.inputs(db)).collect();
+        return stage(db, &spec, &inputs, || compiler.object(db, source, &variant.parameters));
+    }
+    let machine = machine_of(db, program)?;
+    let inputs: Vec<StageInput> = shared.into_iter().chain([("immediates", immediates(&machine))]).collect();
     stage(db, &spec, &inputs, || {
         let bytes = read_source(db, source)?;
         let text = String::from_utf8(bytes.to_vec()).map_err(|cause| Failure::input(format!("{name}: {cause}")))?;
