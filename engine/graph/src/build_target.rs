@@ -8,8 +8,8 @@ use store::{Digest, RecordKind, References};
 
 use crate::target_table::TargetTable;
 use crate::{
-    Db, Engine, Event, Export, Failure, Label, LoadedTarget, Outcome, Rule, RuleKind, StageEntry, StageNote, TargetInputs, TargetRecord,
-    Workspace, export,
+    Db, Engine, Event, Export, Failure, Label, LoadedTarget, NotedStage, Outcome, Rule, RuleKind, StageEntry, StageNote, TargetInputs,
+    TargetRecord, Workspace, export,
 };
 
 /// What became of one target.
@@ -212,13 +212,14 @@ fn record_of(engine: &Engine, workspace: &Workspace, target: &LoadedTarget, outc
     let references = References {
         blobs: outcome.exports.iter().map(|export| export.blob).collect(),
         // Stages of targets that are only read have no other record that refers to them.
-        records: notes.iter().map(|note| (RecordKind::Action, note.key)).collect(),
+        records: notes.iter().map(|StageNote(note)| (RecordKind::Action, note.key)).collect(),
     };
     // A stage is noted by each query that calls it.
-    notes.dedup_by(|a, b| a.id == b.id);
+    notes.dedup_by(|StageNote(a), StageNote(b)| a.id == b.id);
     let (mut stages, mut below) = (Vec::new(), Vec::new());
-    for StageNote { id, key, digest } in notes {
-        let entry = StageEntry { name: id.stage, key, digest };
+    for StageNote(note) in &notes {
+        let NotedStage { id, key, digest } = note.as_ref();
+        let entry = StageEntry { name: id.stage.clone(), key: *key, digest: *digest };
         if id.label == *target.label() {
             stages.push(entry);
         } else if workspace.target(&id.label).is_some_and(|target| !target.rule().kind().is_built()) {

@@ -82,7 +82,9 @@ pub use session::{NotBegun, Session};
 pub use shared::{InterruptHandle, Shared};
 pub use source::{SourcePath, ToolPath};
 pub use source_reader::SourceReader;
-pub use stage::{Caching, StageFacts, StageInput, StageNote, StageSpec, data_of, key_of, load, locate_source, read_source, stage};
+pub use stage::{
+    Caching, NotedStage, StageFacts, StageInput, StageNote, StageSpec, data_of, key_of, load, locate_source, read_source, stage,
+};
 pub use store::{Digest, KeyBuilder};
 pub use target_inputs::TargetInputs;
 pub use test_suite::TestSuite;
