@@ -69,7 +69,7 @@ pub use inputs::{Declared, RuleData, SourceFile, Target};
 pub use kept_stages::kept_stages;
 pub use label::{Label, LabelFault, PackageName, Pattern, StageName};
 pub use nearest::nearest;
-pub use noted_reads::note_help;
+pub use noted_reads::{note_facts, note_help};
 pub use outcome::{Export, Outcome, StageEntry, TargetRecord};
 pub use override_field::{Override, OverrideFault};
 pub use query::{FUNCTIONS, Query, QueryFault};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use store::Digest;
 
-use crate::SourcePath;
+use crate::{Artifact, SourcePath};
 
 /// What was read so far.
 #[derive(Default)]
@@ -47,6 +47,11 @@ pub(crate) fn source(path: &SourcePath, digest: Digest) {
 /// Notes that an artifact was read for the function that runs, if one does.
 pub(crate) fn artifact(digest: Digest) {
     note(|reads| reads.artifacts.push(digest));
+}
+
+/// Notes that the stage's function that runs, if one does, stands on an artifact's facts: bodies that are loaded are noted anyhow.
+pub fn note_facts<T, F>(artifact: &Artifact<T, F>) {
+    self::artifact(artifact.digest());
 }
 
 /// Notes that other threads worked so long, summed, for the stage's function that runs, if one does: it is work of the stage

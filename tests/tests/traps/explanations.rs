@@ -149,12 +149,19 @@ fn log_knows_the_chain_of_stages_that_took_longest_through_parts_of_artifacts() 
     let place = Place::small();
     good(place.run(&["//:run"]));
     let log: serde_json::Value = serde_json::from_str(&good(place.run(&["log", "1", "--json"])).out).expect("JSON");
-    let path: Vec<&str> = log["critical_path"].as_array().expect("a list").iter().filter_map(|stage| stage["stage"].as_str()).collect();
-    // A mapping reads one plan of the finalists.
-    let place_of = |name: &str| path.iter().position(|stage| stage.starts_with(name)).unwrap_or_else(|| panic!("no {name} in {path:?}"));
-    assert!(place_of("[finalists]") < place_of("[expanded/") && place_of("[expanded/") < place_of("[verdict]"), "{path:?}");
-    let (work, engine, wall) = (&log["work_ms"], &log["engine_ms"], &log["elapsed_ms"]);
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let stages = |field: &str| -> Vec<(String, f64)> {
+        let named = |stage: &serde_json::Value| (stage["stage"].as_str().expect("a name").to_owned(), number(&stage["elapsed_ms"]));
+        log[field].as_array().expect("a list").iter().map(named).collect()
+    };
+    let (path, all) = (stages("critical_path"), stages("stages"));
+    assert_eq!(path.last().map(|(name, _)| name.as_str()), Some("[verdict]"), "{path:?}");
+    // A mapping reads one plan of the finalists; whichever chain took longest, it took no less than this one.
+    let took = |name: &str| all.iter().find(|(stage, _)| stage == name).unwrap_or_else(|| panic!("no {name} in {all:?}")).1;
+    let chain = ["finalists", "mapping/0", "expanded/0", "refined/0", "selected", "images", "package", "simulation", "verdict"];
+    let known: f64 = chain.iter().map(|name| took(&format!("[{name}]"))).sum();
+    assert!(path.iter().map(|(_, elapsed)| elapsed).sum::<f64>() >= known, "{known} {path:?}");
+    let (work, engine, wall) = (&log["work_ms"], &log["engine_ms"], &log["elapsed_ms"]);
     assert!(number(engine) > 0.0 && number(engine) <= number(wall) && number(work) > 0.0, "{log}");
     let spans: Vec<&str> = log["spans"].as_array().expect("a list").iter().filter_map(|span| span["name"].as_str()).collect();
     assert!(["finalists", "store"].iter().all(|name| spans.contains(name)), "{spans:?}");

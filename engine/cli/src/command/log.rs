@@ -78,6 +78,7 @@ fn details(number: i64, run: &RunRecord) -> Value {
         json!({
             "label": stage.label, "stage": stage.name.to_string(), "end": format!("{:?}", stage.end).to_lowercase(),
             "start_ms": stage.start_ms, "elapsed_ms": stage.elapsed_ms, "help_ms": stage.help_ms, "thread": stage.thread, "key": stage.key, "digest": stage.digest,
+            "needs": stage.needs,
         })
     };
     let mut value = summary(number, run);

@@ -2,7 +2,7 @@
 
 use compiler::host_files;
 use compiler::program::Group;
-use graph::{Artifact, Bytes, Db, Failure, Made, data_of, load, stage};
+use graph::{Artifact, Bytes, Db, Failure, Made, data_of, load, note_facts, stage};
 
 use crate::fingerprint::Crate;
 use crate::key::{BindingKey, FinalistKey, spec};
@@ -18,12 +18,13 @@ pub fn host_file<'db>(db: &'db dyn Db, key: BindingKey<'db>) -> Result<Artifact<
     let label = target.label(db);
     let run = data_of::<Run>(db, label)?;
     let program = db.target(&run.program);
-    let chosen = selected(db, program)?.facts().finalist;
-    let expanded = expanded(db, FinalistKey::new(db, program, chosen))?;
+    let selected = selected(db, program)?;
+    let expanded = expanded(db, FinalistKey::new(db, program, selected.facts().finalist))?;
     let tensor = given(db, key)?;
     let missing = || Failure::build(format!("the program has no binding `{name}`"));
     let inputs = [("tensor", tensor.digest()), ("binding", *expanded.facts().given.get(name).ok_or_else(missing)?)];
     stage(db, &spec("host_file", &[Crate::Compiler], label).index(name), &inputs, || {
+        note_facts(&selected);
         let (program, tensor) = (load(db, &expanded)?, load(db, &tensor)?);
         let binding = program.bindings.iter().find(|binding| binding.group != Group::Output && binding.name == *name);
         let binding = binding.ok_or_else(missing)?;

@@ -7,18 +7,19 @@ use compiler::placement::Placement;
 use compiler::program::Expanded;
 use compiler::rows::PhaseRows;
 use exchange::Schedule;
-use graph::{Artifact, Db, Failure, StageInput, Target, load};
+use graph::{Artifact, Db, Failure, StageInput, Target, load, note_facts};
 
 use crate::key::FinalistKey;
 use crate::stage::expanded::{ExpandedFacts, expanded};
 use crate::stage::placement::{ObjectArtifacts, placement, schedules};
 use crate::stage::rows::rows;
 use crate::stage::schedule::ScheduleFacts;
-use crate::stage::selected::selected;
+use crate::stage::selected::{Selected, selected};
 use crate::stage::tile_code::{Code, tile_code};
 
 /// The artifacts, for a stage's key.
 pub(crate) struct PartArtifacts {
+    selected: Artifact<Selected, Selected>,
     expanded: Artifact<Expanded, ExpandedFacts>,
     code: Artifact<Code>,
     objects: ObjectArtifacts,
@@ -50,6 +51,7 @@ impl PartArtifacts {
             rows: (0..phases).map(|phase| rows(db, program, phase)).collect::<Result<_, _>>()?,
             schedules: schedules(db, key, round)?,
             expanded,
+            selected,
         })
     }
 
@@ -73,6 +75,7 @@ impl PartArtifacts {
 
     /// The bodies; schedules are known by their facts and rows.
     pub(crate) fn load(&self, db: &dyn Db) -> Result<LoadedParts, Failure> {
+        note_facts(&self.selected);
         Ok(LoadedParts {
             expanded: load(db, &self.expanded)?,
             code: load(db, &self.code)?,

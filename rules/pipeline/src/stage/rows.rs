@@ -2,7 +2,7 @@
 
 use compiler::placement::Block;
 use compiler::rows::PhaseRows;
-use graph::{Artifact, Db, Failure, Made, Target, load, stage};
+use graph::{Artifact, Db, Failure, Made, Target, load, note_facts, stage};
 
 use crate::fingerprint::COMPILATION;
 use crate::key::{FinalistKey, PhaseKey, digest_of, faults, spec};
@@ -25,6 +25,8 @@ pub fn rows(db: &dyn Db, program: Target, phase: u32) -> Result<Artifact<PhaseRo
     let own = placed.blocks.get(&Block::Row(phase));
     let inputs = [("schedule", schedule.digest()), ("addresses", digest_of(&(addresses, own)))];
     stage(db, &spec("rows", COMPILATION, label).index(phase), &inputs, || {
+        note_facts(&selected);
+        note_facts(&placement);
         let schedule = load(db, &schedule)?.in_program(buffers);
         let rows = compiler::rows::relocate(&schedule, &placed).map_err(|found| faults(&found))?;
         compiler::rows::check(&schedule, &placed, phase, &rows).map_err(|found| faults(&found))?;

@@ -1,8 +1,9 @@
 //! The finalist with the fewest refined clocks that can be placed.
 
 use compiler::clocks::{Costs, PhaseClocks};
+use compiler::placement::Placement;
 use compiler::selected::{Measured, Refined};
-use graph::{Artifact, Cause, Db, Failure, Made, Target, load, stage};
+use graph::{Artifact, Cause, Db, Failure, Made, Target, load, note_facts, stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::COMPILATION;
@@ -23,9 +24,11 @@ pub fn refined<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact<R
     let machine = machine_of(db, program)?;
     let expanded = expanded(db, key)?;
     let schedules = schedules(db, key, 0)?;
-    let mut clocks = Measured::new();
+    let (mut clocks, mut kernels) = (Measured::new(), Vec::new());
     for variant in &expanded.facts().variants {
-        clocks.insert(variant.clone(), *measured(db, KernelKey::new(db, program, variant.clone()))?.facts());
+        let measured = measured(db, KernelKey::new(db, program, variant.clone()))?;
+        clocks.insert(variant.clone(), *measured.facts());
+        kernels.push(measured);
     }
     let costs = costs_of(&machine.parameters);
     let mut inputs = vec![
@@ -36,6 +39,7 @@ pub fn refined<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<Artifact<R
     ];
     inputs.extend(schedules.iter().map(|schedule| ("schedule", schedule.digest())));
     stage(db, &spec("refined", COMPILATION, label).index(index), &inputs, || {
+        kernels.iter().for_each(note_facts);
         let program = load(db, &expanded)?;
         let mut phases = Vec::new();
         for schedule in &schedules {
@@ -77,15 +81,17 @@ pub struct Selected {
 pub fn selected(db: &dyn Db, program: Target) -> Result<Artifact<Selected, Selected>, Failure> {
     let label = program.label(db);
     let count = finalists(db, program)?.facts().len() as u32;
-    let mut clocks = Vec::new();
+    let (mut clocks, mut costed) = (Vec::new(), Vec::new());
     for index in 0..count {
-        clocks.push((*refined(db, FinalistKey::new(db, program, index))?.facts(), index));
+        let refined = refined(db, FinalistKey::new(db, program, index))?;
+        clocks.push((*refined.facts(), index));
+        costed.push(refined);
     }
     clocks.sort_unstable();
-    let mut refused = Vec::new();
+    let (mut refused, mut tried) = (Vec::new(), Vec::new());
     let mut chosen = None;
     for (_, finalist) in &clocks {
-        match place(db, FinalistKey::new(db, program, *finalist)) {
+        match place(db, FinalistKey::new(db, program, *finalist), &mut tried) {
             Ok(round) => {
                 chosen = Some((*finalist, round));
                 break;
@@ -101,6 +107,8 @@ pub fn selected(db: &dyn Db, program: Target) -> Result<Artifact<Selected, Selec
     let selected = Selected { finalist, round, refused };
     let inputs = [("clocks", digest_of(&clocks)), ("selected", digest_of(&selected))];
     stage(db, &spec("selected", COMPILATION, label), &inputs, || {
+        costed.iter().for_each(note_facts);
+        tried.iter().for_each(note_facts);
         let refined = clocks.iter().find(|(_, index)| *index == finalist).map_or(0, |(clocks, _)| *clocks);
         Ok(Made::with_facts(selected.clone(), selected.clone())
             .figure("finalist", finalist)
@@ -110,13 +118,15 @@ pub fn selected(db: &dyn Db, program: Target) -> Result<Artifact<Selected, Selec
     })
 }
 
-/// The round in which a finalist can be placed.
-fn place<'db>(db: &'db dyn Db, key: FinalistKey<'db>) -> Result<u32, Failure> {
-    if *placement(db, key, 0)?.facts() {
-        return Ok(0);
-    }
-    if *placement(db, key, 1)?.facts() {
-        return Ok(1);
+/// The round in which a finalist can be placed; placements looked at are added to `tried`.
+fn place<'db>(db: &'db dyn Db, key: FinalistKey<'db>, tried: &mut Vec<Artifact<Placement, bool>>) -> Result<u32, Failure> {
+    for round in 0..2 {
+        let placement = placement(db, key, round)?;
+        let fits = *placement.facts();
+        tried.push(placement);
+        if fits {
+            return Ok(round);
+        }
     }
     Err(Failure::build(
         "does not fit: buffers of one tile that send and receive at once share a memory element, in both rounds of placement",
