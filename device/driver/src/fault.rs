@@ -103,6 +103,8 @@ pub enum SessionFault {
         /// The limit.
         clocks: u64,
     },
+    /// Whoever was in charge of the chip gave the run up.
+    GivenUp,
     /// The program stands elsewhere than the call expects.
     OutOfStep {
         /// The call.
@@ -164,6 +166,7 @@ impl fmt::Display for SessionFault {
                 })
             }
             Self::ClockLimit { tile, clocks } => write!(f, "tile {tile} passed the limit of {clocks} clocks"),
+            Self::GivenUp => f.write_str("the run was given up"),
             Self::OutOfStep { call, expected, found, initialized } => {
                 write!(f, "call {call}: expected the tiles {expected}, found them {found}")?;
                 if *initialized { Ok(()) } else { f.write_str("; the call that sends the weights was not made") }

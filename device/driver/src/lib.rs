@@ -15,4 +15,4 @@ pub use board::{Board, BoardFault, BoardFiles, Missing};
 pub use clocks::{Clocks, StepClocks};
 pub use fault::{Named, SessionFault};
 pub use ioctl::{Argument, REQUESTS, Request};
-pub use session::{Files, Outcome, Reading, Session, SessionOptions};
+pub use session::{Files, Outcome, Reading, Runner, Session, SessionOptions};

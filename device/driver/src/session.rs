@@ -4,7 +4,7 @@
 //! filled, the second when it has been read. An output batch is taken from the page when its second barrier is past; that of the
 //! last batch is the closing one.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use ipu21::parameters::Parameters;
 use package::{Call, CallKind, CallSlice, Checkpoint, Package};
@@ -71,11 +71,14 @@ impl At {
     }
 }
 
+/// Lets a chip run until nobody can move, as [`Chip::run`] does.
+pub type Runner<'a> = Box<dyn FnMut(&mut Chip) -> Stop + 'a>;
+
 /// A loaded package on a simulated chip.
-#[derive(Debug)]
 pub struct Session<'a> {
     package: &'a Package,
     chip: Chip,
+    runner: Runner<'a>,
     clock_limit: u64,
     at: At,
     /// Checkpoints passed.
@@ -84,12 +87,26 @@ pub struct Session<'a> {
     made: Vec<&'a str>,
 }
 
+impl fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("chip", &self.chip).field("at", &self.at).field("made", &self.made).finish_non_exhaustive()
+    }
+}
+
 impl<'a> Session<'a> {
     /// Checks the package, loads all tiles, starts them and meets their greeting.
     ///
     /// # Errors
     /// [`SessionFault::Package`] before anything is loaded; otherwise what keeps the tiles from their first host phase.
     pub fn open(package: &'a Package, options: &SessionOptions) -> Result<Self, SessionFault> {
+        Self::open_with(package, options, Box::new(Chip::run))
+    }
+
+    /// The same with somebody else, as a debugger, in charge of the chip whenever it runs.
+    ///
+    /// # Errors
+    /// Those of [`Session::open`], and [`SessionFault::GivenUp`] when `runner` gives up.
+    pub fn open_with(package: &'a Package, options: &SessionOptions, runner: Runner<'a>) -> Result<Self, SessionFault> {
         package.check().map_err(|faults| SessionFault::Package { faults })?;
         let mut chip = Chip::new(options.parameters.clone(), options.chip);
         load(package, &mut chip)?;
@@ -99,7 +116,7 @@ impl<'a> Session<'a> {
         clocks::watch(package, &mut chip);
         chip.start();
         let clock_limit = options.chip.clock_limit;
-        let mut session = Self { package, chip, clock_limit, at: At::Barrier, passed: 0, made: Vec::new() };
+        let mut session = Self { package, chip, runner, clock_limit, at: At::Barrier, passed: 0, made: Vec::new() };
         session.advance()?;
         session.expect("start", At::Barrier)?;
         session.mark()?;
@@ -235,7 +252,7 @@ impl<'a> Session<'a> {
     }
 
     fn advance(&mut self) -> Result<(), SessionFault> {
-        self.at = match self.chip.run() {
+        self.at = match (self.runner)(&mut self.chip) {
             Stop::HostBarrier => At::Barrier,
             Stop::Trap { number } => At::Trap(number),
             Stop::Finished => At::End,
@@ -250,6 +267,7 @@ impl<'a> Session<'a> {
                 };
                 return Err(SessionFault::Stuck { waiting: waiting.into_iter().map(named).collect() });
             }
+            Stop::GivenUp => return Err(SessionFault::GivenUp),
             Stop::ClockLimit { tile } => return Err(SessionFault::ClockLimit { tile, clocks: self.clock_limit }),
         };
         tracing::debug!(at = self.at.words(), "tiles stand");

@@ -8,6 +8,7 @@ use ipu21::tile::{COUNT, PhysTile};
 use rayon::prelude::*;
 
 use crate::barrier::Latency;
+use crate::debug::Barrier;
 use crate::fabric;
 use crate::fault::Fault;
 use crate::host_port::HostPort;
@@ -60,6 +61,8 @@ pub enum Stop {
         /// The tile.
         tile: PhysTile,
     },
+    /// A debugger gave the run up.
+    GivenUp,
 }
 
 /// A note of a watched program counter.
@@ -88,11 +91,13 @@ pub struct Counters {
 
 /// A simulated chip.
 pub struct Chip {
-    tiles: Vec<Tile>,
-    environment: Environment,
+    pub(crate) tiles: Vec<Tile>,
+    pub(crate) environment: Environment,
     latency: Latency,
     host: HostPort,
     pool: Option<rayon::ThreadPool>,
+    /// Completed barriers, while a debugger asks for them.
+    pub(crate) barriers: Option<Vec<Barrier>>,
 }
 
 impl fmt::Debug for Chip {
@@ -113,6 +118,7 @@ impl Chip {
             environment,
             host: HostPort::new(),
             pool: rayon::ThreadPoolBuilder::new().num_threads(options.threads).build().ok(),
+            barriers: None,
         }
     }
 
@@ -179,16 +185,22 @@ impl Chip {
     fn run_tiles(&mut self) {
         let environment = &self.environment;
         let tiles = &mut self.tiles;
-        let mut run = || {
-            tiles.par_iter_mut().filter(|tile| tile.state == State::Running || tile.active != 0).for_each(|tile| tile.run(environment));
-        };
-        match &self.pool {
-            Some(pool) => pool.install(&mut run),
-            None => run(),
-        }
+        spread(self.pool.as_ref(), || {
+            tiles.par_iter_mut().filter(|tile| tile.can_go()).for_each(|tile| tile.run(environment));
+        });
     }
 
-    fn failure(&self) -> Option<Stop> {
+    /// Runs every tile that can go on alone by `run`, which gets the tile's part of `parts`, too.
+    pub(crate) fn run_each<P: Send>(&mut self, parts: &mut [P], run: impl Fn(&mut Tile, &mut P, &Environment) + Sync) {
+        let environment = &self.environment;
+        let tiles = &mut self.tiles;
+        spread(self.pool.as_ref(), || {
+            let pairs = tiles.par_iter_mut().zip(parts.par_iter_mut());
+            pairs.filter(|(tile, _)| tile.can_go()).for_each(|(tile, part)| run(tile, part, environment));
+        });
+    }
+
+    pub(crate) fn failure(&self) -> Option<Stop> {
         let faults = self.tiles.iter().filter_map(|tile| match &tile.state {
             State::Failed(fault) => Some(fault),
             _ => None,
@@ -201,7 +213,7 @@ impl Chip {
     }
 
     /// Settles the exchange, serves the host port, or completes a barrier; whether somebody can move now.
-    fn advance(&mut self) -> Result<bool, Box<Fault>> {
+    pub(crate) fn advance(&mut self) -> Result<bool, Box<Fault>> {
         if self.tiles.iter().any(|tile| tile.state == State::Paused) {
             return fabric::resolve(&mut self.tiles);
         }
@@ -249,13 +261,16 @@ impl Chip {
         let latest = self.tiles.iter().map(|tile| tile.arrival).max().unwrap_or(0);
         let release = latest + if internal { self.latency.internal } else { self.latency.host };
         let branch = self.environment.timing.taken_branch;
+        if let Some(barriers) = &mut self.barriers {
+            barriers.push(Barrier::of(&self.tiles, internal, release));
+        }
         for tile in &mut self.tiles {
             pass_barrier(tile, release, branch, internal);
         }
         Ok(true)
     }
 
-    fn standstill(&self) -> Stop {
+    pub(crate) fn standstill(&self) -> Stop {
         if let Some(number) = self.common_trap() {
             return Stop::Trap { number };
         }
@@ -359,6 +374,13 @@ impl Chip {
 /// Values of parameters.toml that the clocks of every program come from.
 const ALWAYS_READ: [&str; 3] = ["supervisor.csr_latency", "supervisor.independent_instruction", "supervisor.result_latency"];
 
+fn spread(pool: Option<&rayon::ThreadPool>, work: impl FnOnce() + Send) {
+    match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
+    }
+}
+
 /// Takes a tile through a completed barrier: waiting tiles are released, announced ones lose a credit.
 fn pass_barrier(tile: &mut Tile, release: u64, branch: u64, internal: bool) {
     match tile.state {
@@ -373,7 +395,7 @@ fn pass_barrier(tile: &mut Tile, release: u64, branch: u64, internal: bool) {
     }
 }
 
-fn describe(tile: &Tile) -> String {
+pub(crate) fn describe(tile: &Tile) -> String {
     match &tile.state {
         State::Receiving => {
             let expected = tile.csr[ipu21::csr::INCOMING_DCOUNT as usize];

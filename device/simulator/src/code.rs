@@ -174,6 +174,11 @@ impl Operation {
         self.form.map_or("undecodable word", |form| isa::form(form).id)
     }
 
+    /// The form's mnemonic.
+    pub(crate) fn mnemonic(&self) -> Option<&'static str> {
+        self.form.map(|form| isa::form(form).mnemonic)
+    }
+
     /// Whether only workers may execute the form.
     pub(crate) fn is_worker_only(&self) -> bool {
         self.form.is_some_and(|form| isa::form(form).mode == Mode::Worker)

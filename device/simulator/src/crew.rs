@@ -107,7 +107,7 @@ impl Crew<'_> {
     }
 
     /// A turn of worker `n` by the reference interpreter.
-    fn turn(&mut self, n: usize, clock: u64) -> Result<(), Box<Fault>> {
+    pub(crate) fn turn(&mut self, n: usize, clock: u64) -> Result<(), Box<Fault>> {
         let worker = &mut self.workers[n];
         let pc = worker.pc;
         *self.turns += 1;

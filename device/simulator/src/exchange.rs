@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use ipu21::exchange_word::NEUTRAL;
 use ipu21::memory::UnitSet;
+use ipu21::tile::PhysTile;
 
 /// Items sent back to back from one stretch of memory.
 #[derive(Clone, Debug)]
@@ -21,6 +22,34 @@ pub(crate) struct Sending {
     pub(crate) control: u32,
     /// The words, once read.
     pub(crate) words: Option<Arc<[u32]>>,
+}
+
+/// Words that a tile sent or stored back to back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Clock of the first word.
+    pub clock: u64,
+    /// Words, one a clock.
+    pub words: u32,
+    /// Byte address of the first word.
+    pub address: u32,
+    /// The way it went.
+    pub way: Way,
+}
+
+/// The way of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Sent.
+    Sent {
+        /// Bit 0 East, bit 1 West.
+        directions: u32,
+    },
+    /// Received.
+    Received {
+        /// Who sent it.
+        source: PhysTile,
+    },
 }
 
 /// The exchange state and log of one tile.
@@ -56,6 +85,8 @@ pub(crate) struct Exchange {
     pub(crate) open: bool,
     /// Fetches are recorded: the row may still run.
     pub(crate) logging: bool,
+    /// All messages, while a debugger asks for them.
+    pub(crate) messages: Option<Vec<Message>>,
 }
 
 impl Exchange {
@@ -77,6 +108,15 @@ impl Exchange {
             in_flight: false,
             open: false,
             logging: false,
+            messages: None,
+        }
+    }
+
+    /// Notes a message whose first word went at an event.
+    pub(crate) fn note(&mut self, event: i64, words: u32, address: u32, way: Way) {
+        if let Some(messages) = &mut self.messages {
+            let clock = (self.origin as i64 + event).max(0) as u64;
+            messages.push(Message { clock, words, address, way });
         }
     }
 

@@ -12,7 +12,7 @@ use ipu21::memory::{UnitSet, units};
 use ipu21::route::route;
 use ipu21::tile::PhysTile;
 
-use crate::exchange::Sending;
+use crate::exchange::{Sending, Way};
 use crate::fault::{Cause, Fault, ReceiveError};
 use crate::memory::{ReadFault, span};
 use crate::tile::{State, Tile};
@@ -302,6 +302,7 @@ fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<F
         Action::Write { storing } => {
             let (sending, from) = storing.sent;
             let words = tiles[storing.source as usize].exchange.sendings[sending].words.clone();
+            let source = tiles[storing.source as usize].id;
             let tile = &mut tiles[index];
             let from = from as usize;
             let part = words.as_deref().and_then(|words| words.get(from..from + storing.words as usize));
@@ -311,7 +312,9 @@ fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<F
             };
             tile.memory
                 .write_words(address, part)
-                .map_err(|_| receive_fault(tile, event, Cause::Receive { error: ReceiveError::Address, address, event }))
+                .map_err(|_| receive_fault(tile, event, Cause::Receive { error: ReceiveError::Address, address, event }))?;
+            tile.exchange.note(event, storing.words, address, Way::Received { source });
+            Ok(())
         }
     }
 }
@@ -327,6 +330,8 @@ fn read(tile: &mut Tile, number: usize) -> Result<(), Box<Fault>> {
         };
         return Err(receive_fault(tile, event, cause));
     }
+    let directions = sending.control;
     tile.exchange.sendings[number].words = Some(Arc::from(words));
+    tile.exchange.note(event, items, address, Way::Sent { directions });
     Ok(())
 }

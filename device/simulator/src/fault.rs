@@ -407,7 +407,7 @@ impl fmt::Display for Cause {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "tile {:?}, {}, pc {:#x}, clock {}: {}", self.tile, self.context, self.pc, self.clock, self.cause)
+        write!(f, "tile {}, {}, pc {:#x}, clock {}: {}", self.tile, self.context, self.pc, self.clock, self.cause)
     }
 }
 

@@ -38,10 +38,13 @@ mod chip;
 mod fabric;
 mod host_port;
 
+pub mod debug;
+
 mod single_tile;
 
 pub use barrier::{Latency, empty_phase_instructions};
 pub use chip::{Chip, ChipOptions, Counters, Stop, Waiting, WatchHit};
+pub use exchange::{Message, Way};
 pub use fault::{Access, Cause, Context, Fault, Place, ReceiveError};
 pub use image::{LoadFault, Segment};
 pub use memory::ReadFault;

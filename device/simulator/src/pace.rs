@@ -4,7 +4,7 @@
 //! `tapack_addr2_split` says: [10:0] into bits 31:21 of the lower, [20:11] into bits 30:21 of the upper register.
 
 use crate::code::Operation;
-use crate::context::Worker;
+use crate::context::{MainRegisters, Worker};
 use crate::fault::{Cause, Step, fail};
 use crate::load_store::{apart, store_pair};
 use crate::memory::{BASE, END, TileMemory, meet};
@@ -126,6 +126,11 @@ pub(crate) fn pack(worker: &mut Worker, operation: &Operation) {
     let (lower, upper) = triple.pack();
     worker.main.set(operation.d, lower, written);
     worker.main.set(operation.d + 1, upper, written);
+}
+
+/// Where a paced store stores.
+pub(crate) fn store_address(main: &MainRegisters, operation: &Operation) -> u32 {
+    Triple::unpack(main.get(operation.x), main.get(operation.x + 1)).0[2]
 }
 
 /// One paced instruction.

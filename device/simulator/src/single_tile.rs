@@ -3,6 +3,7 @@
 use ipu21::parameters::Parameters;
 use ipu21::tile::PhysTile;
 
+use crate::debug;
 use crate::fault::{Cause, Fault};
 use crate::image::{self, LoadFault, Segment};
 use crate::memory::{self, ReadFault};
@@ -35,6 +36,7 @@ pub struct SingleTile {
     tile: Tile,
     environment: Environment,
     entry_clocks: u64,
+    by_steps: bool,
 }
 
 impl SingleTile {
@@ -48,12 +50,17 @@ impl SingleTile {
         }
         let supervisor = &parameters.supervisor;
         let entry_clocks = u64::from(supervisor.independent_instruction + supervisor.taken_branch);
-        SingleTile { tile, environment, entry_clocks }
+        SingleTile { tile, environment, entry_clocks, by_steps: false }
     }
 
     /// Takes every turn of a worker by the reference interpreter from now on: slower, same results.
     pub fn use_reference_interpreter(&mut self) {
         self.environment.reference = true;
+    }
+
+    /// Takes every turn as a debugger does from now on: slower, same results.
+    pub fn use_debugger_steps(&mut self) {
+        self.by_steps = true;
     }
 
     /// Places segments.
@@ -103,7 +110,11 @@ impl SingleTile {
         self.tile.ready[0] = start + self.environment.timing.result_latency;
         self.tile.clock = start + self.entry_clocks;
         self.tile.ready[10] = start + self.environment.timing.instruction + self.environment.timing.result_latency;
-        self.tile.run(&self.environment);
+        if self.by_steps {
+            debug::run_by_steps(&mut self.tile, &self.environment);
+        } else {
+            self.tile.run(&self.environment);
+        }
         match std::mem::replace(&mut self.tile.state, State::Idle) {
             State::Returned => Ok(CallMeasurement {
                 clocks: self.tile.clock - start,

@@ -92,7 +92,7 @@ impl Tile {
     }
 
     /// The clock at which an instruction issues: results it needs, and a free slot among the workers.
-    fn issue_clock(&self, operation: &Operation) -> u64 {
+    pub(crate) fn issue_clock(&self, operation: &Operation) -> u64 {
         let mut clock = self.clock;
         let mut reads = operation.reads_main;
         while reads != 0 {

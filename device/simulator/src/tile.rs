@@ -140,9 +140,11 @@ pub(crate) struct Tile {
     pub(crate) memory: TileMemory,
     pub(crate) code: CodeTable,
     pub(crate) coefficients: Option<Box<Coefficients>>,
-    workers: Option<Box<[Worker; 6]>>,
+    pub(crate) workers: Option<Box<[Worker; 6]>>,
     salt: u64,
     pub(crate) state: State,
+    /// What it did when it failed.
+    pub(crate) failed_in: State,
     /// Supervisor program counter.
     pub(crate) pc: u32,
     /// Clock at which the supervisor can issue next.
@@ -207,6 +209,7 @@ impl Tile {
             workers: None,
             salt,
             state: State::Idle,
+            failed_in: State::Idle,
             pc: ipu21::memory::ENTRY,
             clock: 0,
             main: MainRegisters::new(salt),
@@ -246,9 +249,14 @@ impl Tile {
         self.workers.as_ref().map_or(0, |workers| workers.iter().map(|worker| worker.float.overflows).sum())
     }
 
+    /// Whether it can go on alone.
+    pub(crate) fn can_go(&self) -> bool {
+        self.state == State::Running || self.active != 0
+    }
+
     /// Runs until the tile needs the chip, ends or fails. Workers left running behind a waiting supervisor run to their end.
     pub(crate) fn run(&mut self, environment: &Environment) {
-        while self.state == State::Running || self.active != 0 {
+        while self.can_go() {
             let step = if self.state != State::Running || self.joining {
                 self.join(environment)
             } else if self.return_to == Some(self.pc) && self.active == 0 {
@@ -260,7 +268,7 @@ impl Tile {
                 self.supervisor_step(environment)
             };
             if let Err(fault) = step {
-                self.state = State::Failed(fault);
+                self.fail(fault);
                 return;
             }
             if self.clock > environment.clock_limit {
@@ -270,12 +278,17 @@ impl Tile {
         }
     }
 
-    fn supervisor_step(&mut self, environment: &Environment) -> Result<(), Box<Fault>> {
+    /// Stands still, failed.
+    pub(crate) fn fail(&mut self, fault: Box<Fault>) {
+        self.failed_in = std::mem::replace(&mut self.state, State::Failed(fault));
+    }
+
+    pub(crate) fn supervisor_step(&mut self, environment: &Environment) -> Result<(), Box<Fault>> {
         self.supervise(environment).map_err(|cause| self.fault(Context::Supervisor, self.pc, self.clock, *cause))
     }
 
     /// Runs all workers to their end; a joining supervisor goes on behind the last.
-    fn join(&mut self, environment: &Environment) -> Result<(), Box<Fault>> {
+    pub(crate) fn join(&mut self, environment: &Environment) -> Result<(), Box<Fault>> {
         self.run_workers(environment, Until::AllEnded)?;
         if self.joining && self.active == 0 {
             self.joining = false;
@@ -316,10 +329,18 @@ impl Tile {
 
     /// Runs workers in the order of their slots.
     fn run_workers(&mut self, environment: &Environment, until: Until) -> Result<(), Box<Fault>> {
-        let Some(workers) = self.workers.as_deref_mut() else { return Ok(()) };
-        let mut crew = Crew {
+        let Some(mut crew) = self.crew(environment) else { return Ok(()) };
+        if let Some(clock) = crew.run(until)? {
+            self.clock = clock;
+        }
+        Ok(())
+    }
+
+    /// The workers with what they work on, once they were launched.
+    pub(crate) fn crew<'a>(&'a mut self, environment: &'a Environment) -> Option<Crew<'a>> {
+        Some(Crew {
             tile: self.id,
-            workers,
+            workers: self.workers.as_deref_mut()?,
             memory: &mut self.memory,
             code: &mut self.code,
             coefficients: self.coefficients.as_deref().unwrap_or(&environment.no_coefficients),
@@ -328,11 +349,7 @@ impl Tile {
             turns: &mut self.turns,
             consensus: &mut self.consensus,
             done: &mut self.done,
-        };
-        if let Some(clock) = crew.run(until)? {
-            self.clock = clock;
-        }
-        Ok(())
+        })
     }
 
     /// What differs first between two tiles, in words.

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use ipu21::exchange_word::{ExchangeWord, NEUTRAL, RETURN};
 use ipu21::route::route;
 use ipu21::tile::PhysTile;
-use simulator::{Cause, Chip, ReceiveError, Segment, Stop};
+use simulator::debug::{Debugger, Executed, Halt, Observer, Trigger, Why, Writer};
+use simulator::{Cause, Chip, ReceiveError, Segment, Stop, Way};
 use support::{ENTRY, ROW, bystander, call, chip, load_all, program, segment, word};
 
 struct Message {
@@ -156,6 +157,54 @@ fn a_tile_that_enters_its_row_one_clock_late_does_not_pass_unnoticed() {
                 stop => assert!(wrong_words(&case, &chip), "{}: tile {tile} {stop:?}", case.name),
             }
         }
+    }
+}
+
+struct Unseen;
+
+impl Observer for Unseen {
+    fn executed(&mut self, instruction: &Executed) {
+        panic!("nothing is traced: {instruction:?}");
+    }
+}
+
+/// By address and other end, the words of messages that continue each other.
+fn moved(chip: &Chip, tile: u16, address: u32, wanted: impl Fn(Way) -> bool) -> u32 {
+    let messages = chip.messages(PhysTile::new(tile).unwrap()).iter().filter(|message| wanted(message.way));
+    messages.fold(0, |words, message| words + if message.address == address + 4 * words { message.words } else { 0 })
+}
+
+#[test]
+fn a_debugger_tells_every_message_and_stops_where_one_arrives() {
+    for case in cases() {
+        let mut chip = loaded(&case, 1, None);
+        let mut debugger = Debugger::default();
+        for message in &case.messages {
+            for &(destination, address) in &message.destinations {
+                let tiles = [PhysTile::new(destination).unwrap()].into_iter().collect();
+                debugger.add(Trigger::Write { address, bytes: 4 }, tiles, None, true);
+            }
+        }
+        let mut arrived = Vec::new();
+        loop {
+            match debugger.run(&mut chip, &mut Unseen) {
+                Halt::Hit(hit) => match hit.why {
+                    Why::Write { writer: Writer::Exchange { source }, .. } => arrived.push((source.get(), hit.tile.get())),
+                    why => panic!("{}: {why:?}", case.name),
+                },
+                Halt::Stopped(stop) => break assert_eq!(stop, Stop::Finished, "{}", case.name),
+            }
+        }
+        for message in &case.messages {
+            assert!(moved(&chip, message.source, message.address, |way| matches!(way, Way::Sent { .. })) >= message.items, "{}", case.name);
+            for &(destination, address) in &message.destinations {
+                let source = PhysTile::new(message.source).unwrap();
+                let items = moved(&chip, destination, address, |way| way == Way::Received { source });
+                assert!(items >= message.items, "{} tile {destination}: {items}", case.name);
+                assert!(arrived.contains(&(message.source, destination)), "{}", case.name);
+            }
+        }
+        check_horizons(&case, &chip);
     }
 }
 

@@ -1,4 +1,5 @@
-//! Random programs by the fast path and by the reference interpreter: everything a tile is made of comes out the same.
+//! Random programs by the fast path, by the reference interpreter and by a debugger's steps: everything a tile is made of comes
+//! out the same.
 //!
 //! `PROPTEST_CASES=1000000 cargo test -p simulator --release --test two_ways` runs for hours.
 
@@ -10,10 +11,20 @@ use proptest::prelude::*;
 use random_program::{ENTRY, program};
 use simulator::{CallMeasurement, Fault, SingleTile};
 
-fn run(bytes: &[u8], parameters: &Parameters, reference: bool) -> (SingleTile, Result<CallMeasurement, Fault>) {
+/// How a tile is run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    FastPath,
+    Reference,
+    Steps,
+}
+
+fn run(bytes: &[u8], parameters: &Parameters, by: By) -> (SingleTile, Result<CallMeasurement, Fault>) {
     let mut tile = SingleTile::new(parameters, 5);
-    if reference {
-        tile.use_reference_interpreter();
+    match by {
+        By::FastPath => {}
+        By::Reference => tile.use_reference_interpreter(),
+        By::Steps => tile.use_debugger_steps(),
     }
     tile.load(&program(bytes)).expect("the segments are apart");
     let result = tile.run_call(ENTRY, 0);
@@ -22,13 +33,15 @@ fn run(bytes: &[u8], parameters: &Parameters, reference: bool) -> (SingleTile, R
 
 proptest! {
     #[test]
-    fn the_fast_path_equals_the_reference_interpreter(bytes in prop::collection::vec(any::<u8>(), 0..1200), survive in any::<bool>()) {
+    fn the_fast_path_and_steps_equal_the_reference_interpreter(bytes in prop::collection::vec(any::<u8>(), 0..1200), survive in any::<bool>()) {
         let mut parameters = Parameters::shipped();
         parameters.state.registers_survive_exit_and_run = survive;
-        let (fast, result) = run(&bytes, &parameters, false);
-        let (reference, expected) = run(&bytes, &parameters, true);
-        prop_assert_eq!(result, expected);
-        prop_assert_eq!(fast.first_difference(&reference), None);
+        let (reference, expected) = run(&bytes, &parameters, By::Reference);
+        for by in [By::FastPath, By::Steps] {
+            let (tile, result) = run(&bytes, &parameters, by);
+            prop_assert_eq!(&result, &expected);
+            prop_assert_eq!(tile.first_difference(&reference), None);
+        }
     }
 }
 
@@ -41,7 +54,7 @@ fn random_programs_mostly_run_for_long_and_often_to_their_end() {
         let bytes: Vec<u8> = (0..800u32)
             .map(|i| (seed.wrapping_mul(0x9e37_79b9) ^ i.wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35).to_be_bytes()[0])
             .collect();
-        let (tile, result) = run(&bytes, &parameters, false);
+        let (tile, result) = run(&bytes, &parameters, By::FastPath);
         turns += tile.worker_turns();
         returned += usize::from(result.is_ok());
     }
