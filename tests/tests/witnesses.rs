@@ -122,6 +122,7 @@ fn assert_places(task: &Task, mutation: &dyn Mutation, known: &BTreeMap<&str, Kn
         }
         assert_eq!(seen, (0..known.elements()).collect(), "elements of {} in memory", binding.name);
     }
+    drop(session);
     compiled
 }
 

@@ -159,6 +159,26 @@ pub(crate) struct LinkArguments {
     pub(crate) map: Option<Utf8PathBuf>,
 }
 
+/// What to debug, and how.
+#[derive(Debug, Args)]
+pub(crate) struct DebugArguments {
+    /// A label of a run or a program, which is built first, or a file `FILE.ipuexe`; without a run all tensors are zeros
+    #[arg(value_name = "LABEL|FILE")]
+    pub(crate) what: String,
+    /// Do this instead of reading standard input; may be repeated
+    #[arg(short = 'x', long = "command", value_name = "COMMAND")]
+    pub(crate) commands: Vec<String>,
+    /// Do what is in this file, a command a line, before those of `--command`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<Utf8PathBuf>,
+    /// Count every instruction; at the end print the costliest with their source lines, and the clocks of each kernel
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// At the end write compute, exchange and barriers of all tiles to this file, for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_tiles: Option<Utf8PathBuf>,
+}
+
 /// How the answer to a query looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum QueryOutput {
@@ -294,6 +314,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         part: Part,
     },
+    /// Run a program on the simulated chip, stop where something is to be seen, and look at it; `help` lists what can be asked
+    Debug(DebugArguments),
     /// Assemble a source to an object file
     Asm(AsmArguments),
     /// Write the code of an object or executable file as a source that assembles to the same bytes

@@ -279,7 +279,14 @@ pub(crate) fn silent_engine(store: Store, surroundings: &Surroundings) -> Result
     plain_engine(store, surroundings.sources(), 1, Arc::new(Silent))
 }
 
-fn engine(store: Store, sources: SourceReader, options: &Options, console: &Arc<Console>, run: &Arc<Run>) -> Result<Engine, Fault> {
+/// The engine of a command's build; the next signal stops it.
+pub(crate) fn engine(
+    store: Store,
+    sources: SourceReader,
+    options: &Options,
+    console: &Arc<Console>,
+    run: &Arc<Run>,
+) -> Result<Engine, Fault> {
     let engine = plain_engine(store, sources, options.threads(), run.clone())?;
     interruption::arm(engine.interrupt_handle(), console.clone(), run.clone());
     Ok(engine)

@@ -68,6 +68,11 @@ pub(crate) fn rest(end: Arc<dyn Fn() + Send + Sync>) -> bool {
     !is_signalled()
 }
 
+/// Nothing is built any more: a signal ends the process.
+pub(crate) fn disarm() {
+    *running() = Running::Nothing;
+}
+
 /// Whether there was a signal.
 pub(crate) fn is_signalled() -> bool {
     SIGNALLED.load(Ordering::SeqCst)

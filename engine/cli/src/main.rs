@@ -19,6 +19,7 @@ mod trace_file;
 // Work.
 mod builder;
 mod command;
+mod debug;
 mod interruption;
 mod scratch;
 mod show;

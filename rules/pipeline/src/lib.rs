@@ -9,6 +9,7 @@ pub mod stage;
 pub mod tensor;
 
 mod compiler_call;
+mod debuggee;
 mod fingerprint;
 mod key;
 mod outcome;
@@ -16,5 +17,6 @@ mod repository;
 mod show;
 mod waves;
 
+pub use debuggee::Debuggee;
 pub use key::{BindingKey, FinalistKey, KernelKey, PhaseKey, TensorKey};
 pub use repository::repository;

@@ -101,7 +101,8 @@ fn commands_of_the_readme_work_and_print_what_it_shows() {
     let commands = text.lines().filter_map(|line| line.strip_prefix("    cargo ipubuild -C workspaces/attention "));
     let mut printed = BTreeSet::new();
     for command in commands.chain(["//models/minilm-attention:run"]) {
-        let run = copy.run(&command.split(' ').collect::<Vec<_>>());
+        let words = words(command);
+        let run = copy.run(&words.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(run.code, Some(0), "{command}\n{}{}", run.stdout, run.stderr);
         printed.extend(run.stdout.lines().map(form));
     }

@@ -3,6 +3,7 @@
 mod artifacts;
 mod bad_input;
 mod command_line;
+mod debugging;
 mod documentation;
 mod place;
 mod toolchain;

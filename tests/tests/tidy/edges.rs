@@ -8,7 +8,19 @@ use crate::tree::{Tree, nothing};
 const EDGES: &[(&str, &[&str])] = &[
     ("engine/store", &[]),
     ("engine/graph", &["engine/store"]),
-    ("engine/cli", &["engine/graph", "engine/store", "device/package", "device/toolchain", "rules/pipeline"]),
+    (
+        "engine/cli",
+        &[
+            "engine/graph",
+            "engine/store",
+            "device/ipu21",
+            "device/toolchain",
+            "device/package",
+            "device/simulator",
+            "device/driver",
+            "rules/pipeline",
+        ],
+    ),
     ("device/ipu21", &[]),
     ("device/toolchain", &["device/ipu21"]),
     ("device/package", &["device/ipu21"]),

@@ -3,6 +3,7 @@
 mod asm;
 mod build;
 mod clean;
+mod debug;
 mod doctor;
 mod gc;
 mod graph;
@@ -89,6 +90,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
             gc::gc(&gc::Bounds { max_size, older_than, keep_runs: *keep_runs, dry_run: *dry_run }, options, console)
         }
         (Some(Command::Store { command }), _) => store::store(command, options, console),
+        (Some(Command::Debug(arguments)), _) => debug::debug(arguments, options, console),
         (Some(Command::Asm(arguments)), _) => asm::asm(arguments, options, console),
         (Some(Command::Link(arguments)), _) => link::link(arguments, options, console),
         (Some(Command::Disasm { file }), _) => inspect::inspect(file, listing::source, options, console),
