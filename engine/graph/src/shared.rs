@@ -171,7 +171,7 @@ impl Shared {
         // What a killed process may lose, unless writing takes so long that it would be most of the build.
         const WORK: Duration = Duration::from_millis(250);
         let slots = lock(&self.writing.slots);
-        let entries = (slots.written / 2).clamp(ENTRIES, MOST_ENTRIES);
+        let entries = (slots.written / 8).clamp(ENTRIES, MOST_ENTRIES);
         slots.open.len() >= entries || slots.open.blob_bytes() >= BYTES || slots.work >= WORK.max(slots.writing_took * 4)
     }
 
