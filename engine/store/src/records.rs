@@ -162,10 +162,6 @@ pub(crate) struct Records {
     set_aside: Mutex<Vec<Utf8PathBuf>>,
 }
 
-/// Pages of the database that a connection keeps in memory, at the least and at the most.
-const CACHED_PAGES: i64 = 1_000;
-const MOST_CACHED_PAGES: i64 = 16_000;
-
 const SCHEMA_VERSION: i64 = 3;
 /// `written` is in milliseconds since 1970; `refers` is a list of [`entries`], `used` another after a checksum.
 const SCHEMA: &str = "
@@ -308,10 +304,7 @@ impl Records {
         self.with("write records", |connection| {
             let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             insert(&transaction, additions, &stats)?;
-            transaction.commit()?;
-            // Keys are random, so that a cache far smaller than the database reads a page for every one.
-            let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
-            connection.pragma_update(None, "cache_size", (pages / 2).clamp(CACHED_PAGES, MOST_CACHED_PAGES))
+            transaction.commit()
         })
     }
 
@@ -656,7 +649,7 @@ fn open_file(path: &Utf8Path) -> rusqlite::Result<Connection> {
     // Checkpoints write random pages and wait for the disk: at the default of 1,000 pages they took a quarter of a build of
     // 10,000 small stages.
     connection.pragma_update(None, "wal_autocheckpoint", 8000)?;
-    connection.pragma_update(None, "cache_size", CACHED_PAGES)?;
+    connection.pragma_update(None, "cache_size", -4_000)?;
     // In WAL mode NORMAL can lose the last transactions at a power cut, never at a kill, and never damages the file.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
