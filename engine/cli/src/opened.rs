@@ -2,6 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use graph::{EmbeddedRepository, Label, LoadRequest, Override, PackageName, Pattern, Registry, SourceReader, Workspace};
+use package::Package;
 use store::Store;
 
 use crate::arguments::Options;
@@ -136,4 +137,15 @@ fn default_store() -> Result<Utf8PathBuf, Fault> {
     cache
         .map(|cache| cache.join("ipubuild"))
         .ok_or_else(|| Fault::input("neither XDG_CACHE_HOME nor HOME names a directory for the store; expected `--store DIR`"))
+}
+
+/// The package in a file, checked, and the file's length in bytes.
+pub(crate) fn package(file: &str, options: &Options) -> Result<(Package, usize), Fault> {
+    let bytes = std::fs::read(directory(options)?.join(file)).map_err(|error| Fault::input(format!("cannot read {file}: {error}")))?;
+    let package = Package::read(&bytes).map_err(|fault| Fault::input(format!("{file}: {fault}")))?;
+    package.check().map_err(|faults| {
+        let lines: Vec<String> = faults.iter().map(|fault| format!("{file}: {fault}")).collect();
+        Fault::input(lines.join("\nerror: "))
+    })?;
+    Ok((package, bytes.len()))
 }

@@ -20,3 +20,4 @@ mod waves;
 pub use debuggee::Debuggee;
 pub use key::{BindingKey, FinalistKey, KernelKey, PhaseKey, TensorKey};
 pub use repository::repository;
+pub use stage::simulation::CLOCK_LIMIT;

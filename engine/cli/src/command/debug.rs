@@ -6,7 +6,7 @@ use std::sync::Arc;
 use driver::{Files, Outcome, Session, SessionFault, SessionOptions};
 use graph::{Failure, Label, Pattern, RuleKind, RunOutcome};
 use package::{Group, Package};
-use pipeline::Debuggee;
+use pipeline::{CLOCK_LIMIT, Debuggee};
 use simulator::ChipOptions;
 
 use crate::arguments::{DebugArguments, Options};
@@ -20,8 +20,6 @@ use crate::interruption;
 use crate::object_files::{machine, read_text};
 use crate::opened::{self, Surroundings};
 
-/// A tile that runs longer stops: four seconds of a real chip, as in a run.
-const CLOCK_LIMIT: u64 = 6_000_000_000;
 /// Rows of the tables of `--profile`.
 const ROWS: usize = 40;
 
@@ -139,13 +137,7 @@ fn debuggee(session: &mut graph::Session, labels: &[Label], label: &Label, run: 
 
 /// A package file; its parameters are the shipped ones.
 fn read(text: &str, options: &Options) -> Result<Debuggee, Fault> {
-    let path = opened::directory(options)?.join(text);
-    let bytes = std::fs::read(&path).map_err(|error| Fault::input(format!("cannot read {text}: {error}")))?;
-    let package = Package::read(&bytes).map_err(|fault| Fault::input(format!("{text}: {fault}")))?;
-    package.check().map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("{text}: {fault}")).collect();
-        Fault::input(lines.join("\nerror: "))
-    })?;
+    let (package, _) = opened::package(text, options)?;
     Ok(Debuggee { package, files: Files::new(), parameters: Arc::new(machine()), seed: 0 })
 }
 

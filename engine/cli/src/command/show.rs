@@ -1,7 +1,6 @@
 //! `ipubuild show`: a target, an artifact of one, or a package file at a glance.
 
 use graph::Selection;
-use package::Package;
 
 use crate::arguments::{Options, Part};
 use crate::console::Console;
@@ -46,13 +45,7 @@ fn show_target(text: &str, json: bool, options: &Options) -> Result<String, Faul
 }
 
 fn show_package(text: &str, json: bool, options: &Options) -> Result<String, Fault> {
-    let path = opened::directory(options)?.join(text);
-    let bytes = std::fs::read(&path).map_err(|error| Fault::input(format!("cannot read {text}: {error}")))?;
-    let package = Package::read(&bytes).map_err(|fault| Fault::input(format!("{text}: {fault}")))?;
-    package.check().map_err(|faults| {
-        let lines: Vec<String> = faults.iter().map(|fault| format!("{text}: {fault}")).collect();
-        Fault::input(lines.join("\nerror: "))
-    })?;
+    let (package, bytes) = opened::package(text, options)?;
     let summary = package.summary();
-    if json { to_json(&summary) } else { Ok(package_listing::listing(&summary, bytes.len())) }
+    if json { to_json(&summary) } else { Ok(package_listing::listing(&summary, bytes)) }
 }

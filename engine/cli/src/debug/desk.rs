@@ -132,7 +132,6 @@ impl<'a> Desk<'a> {
                     self.refuse(&format!("{fault}: {place}: it cannot go on; `run` runs it again"));
                     continue;
                 }
-                self.state = State::Runs;
             }
             self.state = State::Runs;
             match self.debugger.run(chip, &mut Printer(self.package, self.console)) {

@@ -19,7 +19,7 @@ use crate::stage::selected::selected;
 use crate::tensor::Tensor;
 
 /// A run that takes more clocks than this, on any tile, is given up: four seconds of a real chip.
-const CLOCK_LIMIT: u64 = 6_000_000_000;
+pub const CLOCK_LIMIT: u64 = 6_000_000_000;
 
 /// A tensor that a run gave.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
