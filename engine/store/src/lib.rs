@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! VERSION                 `ipubuild store 1` and a line feed; what has another number is refused, what was cut short is written again
-//! records.sqlite          SQLite in WAL mode, `user_version` 3; a higher one is refused, of a lower one records and runs are dropped
+//! records.sqlite          SQLite in WAL mode, `user_version` 4; a higher one is refused, of a lower one records and runs are dropped
 //! cas/ab/cdef…            one blob of at least 64 KiB a file, read-only, named by the BLAKE3 digest of its bytes
 //! packs/ab/cdef…          16 or more smaller blobs end to end, named by a digest of their digests
 //! locks/keys              advisory locks of action keys: one byte of the file for the first 16 bits of a key
@@ -25,14 +25,15 @@
 //!
 //! | table | columns |
 //! |---|---|
-//! | `record` | `kind`, `key`; `value`: version byte 2, checksum, postcard; `refers`: entries; `written`: milliseconds since 1970 |
+//! | `record` | `number`, `place`: see below, `kind`, `key`; `value`: version byte 2, checksum, postcard; `refers`: entries; `written`: milliseconds since 1970 |
 //! | `small_blob` | `digest`, `bytes` |
-//! | `packed_blob` | `digest`, `pack`: the pack's name; `offset`, `length` |
+//! | `packed_blob` | `number`, `place`, `digest`, `pack`: the pack's name; `offset`, `length` |
 //! | `stat` | `path`, absolute; `entry`: as `value`, a [`FileState`] |
 //! | `run` | `number`, ascending; `value`: its writer's; `used`: checksum, entries; `written` |
 //!
+//! A place is the first 8 bytes of a key, big-endian, plus the number of its family; two keys of one place replace each other.
 //! A checksum is the first 8 bytes of a BLAKE3 digest over everything in its row, each part after its length; of `record` without
-//! `written`, of `run` without `number`. What a row of `packed_blob` says is proven by the blob's digest.
+//! `number`, `place` and `written`, of `run` without `number`. What a row of `packed_blob` says is proven by the blob's digest.
 //!
 //! # Order of writes
 //!

@@ -3,7 +3,7 @@
 //! Every value carries a version byte and a checksum of all that is kept with it, so that a damaged or foreign row is a miss. A damaged database
 //! file is set aside and replaced by an empty one: records can all be made again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -162,20 +162,26 @@ pub(crate) struct Records {
     set_aside: Mutex<Vec<Utf8PathBuf>>,
 }
 
-const SCHEMA_VERSION: i64 = 3;
-/// `written` is in milliseconds since 1970; `refers` is a list of [`entries`], `used` another after a checksum.
+const SCHEMA_VERSION: i64 = 4;
+/// `written` is in milliseconds since 1970; `refers` is a list of [`entries`], `used` another after a checksum. Keys are random: with rows in
+/// their order a transaction writes most pages of the database. So rows lie in the order they came, and what is in the order of
+/// keys is narrow: `place`, see [`place_of`]. 100,000 small targets took 57 µs each with it and 84 µs without.
 const SCHEMA: &str = "
     PRAGMA journal_mode = WAL;
-    CREATE TABLE IF NOT EXISTS record (kind INTEGER, key BLOB, value BLOB, refers BLOB, written INTEGER, PRIMARY KEY (kind, key))
-        WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS record (number INTEGER PRIMARY KEY, place INTEGER, kind INTEGER, key BLOB, value BLOB, refers BLOB,
+        written INTEGER);
+    CREATE UNIQUE INDEX IF NOT EXISTS record_place ON record (place);
     CREATE TABLE IF NOT EXISTS small_blob (digest BLOB PRIMARY KEY, bytes BLOB);
-    CREATE TABLE IF NOT EXISTS packed_blob (digest BLOB PRIMARY KEY, pack BLOB, offset INTEGER, length INTEGER) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS packed_blob (number INTEGER PRIMARY KEY, place INTEGER, digest BLOB, pack BLOB, offset INTEGER,
+        length INTEGER);
+    CREATE UNIQUE INDEX IF NOT EXISTS packed_blob_place ON packed_blob (place);
     CREATE TABLE IF NOT EXISTS stat (path TEXT PRIMARY KEY, entry BLOB) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS run (number INTEGER PRIMARY KEY AUTOINCREMENT, value BLOB, used BLOB, written INTEGER);
-    PRAGMA user_version = 3;
+    PRAGMA user_version = 4;
 ";
-/// Tables of version 1 had no references, and those of version 2 no checksum over them: what they hold is made again.
-const DROP_OLD: &str = "DROP TABLE IF EXISTS record; DROP TABLE IF EXISTS run;";
+/// Tables of version 1 had no references, those of version 2 no checksum over them, and those of version 3 no places: what they hold is made
+/// again.
+const DROP_OLD: &str = "DROP TABLE IF EXISTS record; DROP TABLE IF EXISTS run; DROP TABLE IF EXISTS packed_blob;";
 
 /// The first process that opens the database reads its whole log: 8,000 pages took 30 ms of a build that changed nothing.
 const LONG_LOG_BYTES: u64 = 4 << 20;
@@ -219,8 +225,10 @@ impl Records {
     pub(crate) fn get(&self, kind: RecordKind, key: &Digest) -> Result<Option<KeptRecord>, StoreFault> {
         self.with("read a record", |connection| {
             connection
-                .prepare_cached("SELECT value, refers FROM record WHERE kind = ?1 AND key = ?2")?
-                .query_row(params![kind.number(), key.as_bytes()], |row| Ok(KeptRecord { value: row.get(0)?, refers: row.get(1)? }))
+                .prepare_cached("SELECT value, refers FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3")?
+                .query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| {
+                    Ok(KeptRecord { value: row.get(0)?, refers: row.get(1)? })
+                })
                 .optional()
         })
     }
@@ -228,8 +236,8 @@ impl Records {
     pub(crate) fn lists(&self, kind: RecordKind, key: &Digest) -> Result<bool, StoreFault> {
         self.with("look up a record", |connection| {
             connection
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM record WHERE kind = ?1 AND key = ?2)")?
-                .query_row(params![kind.number(), key.as_bytes()], |row| row.get(0))
+                .prepare_cached("SELECT EXISTS (SELECT 1 FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3)")?
+                .query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| row.get(0))
         })
     }
 
@@ -247,8 +255,8 @@ impl Records {
                 return Ok(inline);
             }
             connection
-                .prepare_cached("SELECT pack, offset, length FROM packed_blob WHERE digest = ?1")?
-                .query_row(params![digest.as_bytes()], |row| {
+                .prepare_cached("SELECT pack, offset, length FROM packed_blob WHERE place = ?1 AND digest = ?2")?
+                .query_row(params![place_of(0, digest), digest.as_bytes()], |row| {
                     Ok(SmallBlob::Packed {
                         pack: Digest::from_bytes(row.get(0)?),
                         offset: row.get::<_, i64>(1)? as u64,
@@ -259,15 +267,21 @@ impl Records {
         })
     }
 
-    /// Whether a small blob is listed; says nothing about its bytes.
-    pub(crate) fn lists_small_blob(&self, digest: &Digest) -> Result<bool, StoreFault> {
-        self.with("look up a small blob", |connection| {
-            connection
-                .prepare_cached(
-                    "SELECT EXISTS (SELECT 1 FROM small_blob WHERE digest = ?1)
-                         OR EXISTS (SELECT 1 FROM packed_blob WHERE digest = ?1)",
-                )?
-                .query_row(params![digest.as_bytes()], |row| row.get(0))
+    /// Those of `digests` that are listed as small blobs; says nothing about their bytes.
+    pub(crate) fn listed_small_blobs<'a>(&self, digests: impl Iterator<Item = &'a Digest> + Clone) -> Result<BTreeSet<Digest>, StoreFault> {
+        self.with("look up small blobs", |connection| {
+            let transaction = connection.transaction()?;
+            let mut statement = transaction.prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM small_blob WHERE digest = ?2)
+                     OR EXISTS (SELECT 1 FROM packed_blob WHERE place = ?1 AND digest = ?2)",
+            )?;
+            let mut listed = BTreeSet::new();
+            for digest in digests.clone() {
+                if statement.query_row(params![place_of(0, digest), digest.as_bytes()], |row| row.get(0))? {
+                    listed.insert(*digest);
+                }
+            }
+            Ok(listed)
         })
     }
 
@@ -280,8 +294,8 @@ impl Records {
         self.with("remove a small blob", |connection| {
             match pack {
                 Some(pack) => connection
-                    .prepare_cached("DELETE FROM packed_blob WHERE digest = ?1 AND pack = ?2")?
-                    .execute(params![digest.as_bytes(), pack.as_bytes()]),
+                    .prepare_cached("DELETE FROM packed_blob WHERE place = ?1 AND digest = ?2 AND pack = ?3")?
+                    .execute(params![place_of(0, digest), digest.as_bytes(), pack.as_bytes()]),
                 None => connection.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()]),
             }
             .map(|_| ())
@@ -554,16 +568,17 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
         connection.prepare_cached("INSERT INTO small_blob (digest, bytes) VALUES (?1, ?2)")?.execute(params![digest.as_bytes(), bytes])?;
     }
     for (pack, rows) in &additions.packed {
-        for row in rows {
+        for PackedRow { digest, offset, length } in rows {
             connection
-                .prepare_cached("INSERT OR REPLACE INTO packed_blob (digest, pack, offset, length) VALUES (?1, ?2, ?3, ?4)")?
-                .execute(params![row.digest.as_bytes(), pack.as_bytes(), row.offset as i64, row.length as i64])?;
+                .prepare_cached("INSERT OR REPLACE INTO packed_blob (place, digest, pack, offset, length) VALUES (?1, ?2, ?3, ?4, ?5)")?
+                .execute(params![place_of(0, digest), digest.as_bytes(), pack.as_bytes(), *offset as i64, *length as i64])?;
         }
     }
     for ((kind, key), record) in &additions.records {
+        let row = params![place_of(kind.number(), key), kind.number(), key.as_bytes(), record.value, record.refers, additions.written_ms];
         connection
-            .prepare_cached("INSERT OR REPLACE INTO record (kind, key, value, refers, written) VALUES (?1, ?2, ?3, ?4, ?5)")?
-            .execute(params![kind.number(), key.as_bytes(), record.value, record.refers, additions.written_ms])?;
+            .prepare_cached("INSERT OR REPLACE INTO record (place, kind, key, value, refers, written) VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(row)?;
     }
     for (path, entry) in stats {
         connection.prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?.execute(params![path, entry])?;
@@ -572,13 +587,26 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
 }
 
 fn delete_record(connection: &Connection, kind: RecordKind, key: &Digest) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare_cached("DELETE FROM record WHERE kind = ?1 AND key = ?2")?;
-    statement.execute(params![kind.number(), key.as_bytes()]).map(|_| ())
+    let mut statement = connection.prepare_cached("DELETE FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3")?;
+    statement.execute(params![place_of(kind.number(), key), kind.number(), key.as_bytes()]).map(|_| ())
 }
 
 fn delete_small_blob(connection: &Connection, digest: &Digest) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
-    connection.prepare_cached("DELETE FROM packed_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()]).map(|_| ())
+    delete_packed_blob(connection, digest)
+}
+
+fn delete_packed_blob(connection: &Connection, digest: &Digest) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare_cached("DELETE FROM packed_blob WHERE place = ?1 AND digest = ?2")?;
+    statement.execute(params![place_of(0, digest), digest.as_bytes()]).map(|_| ())
+}
+
+/// 8 bytes of a key as a number, for an index of 13 bytes a row. Should two keys share it, they take turns: the older row is a miss, as is one
+/// of a damaged index.
+fn place_of(family: u8, key: &Digest) -> i64 {
+    let mut first = [0; 8];
+    first.copy_from_slice(&key.as_bytes()[..8]);
+    i64::from_be_bytes(first).wrapping_add(family.into())
 }
 
 /// Why a database was not opened.

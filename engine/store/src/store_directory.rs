@@ -212,7 +212,7 @@ impl Store {
 
     /// Whether the store lists `digest`, without reading its bytes.
     pub fn lists_blob(&self, digest: &Digest) -> Result<bool, StoreFault> {
-        Ok(self.large_place(digest).exists() || self.records.lists_small_blob(digest)?)
+        Ok(self.large_place(digest).exists() || !self.records.listed_small_blobs([digest].into_iter())?.is_empty())
     }
 
     /// The record under `key`, `None` when there is none, it is damaged or it has another version.
@@ -398,10 +398,12 @@ impl Store {
     fn write_large<'a>(&self, batch: &'a Batch) -> Result<Vec<(Digest, &'a [u8])>, StoreFault> {
         let mut small = Vec::new();
         let unreadable = lock(&self.unreadable).clone();
+        let is_small = |bytes: &[u8]| bytes.len() < LARGE_BYTES;
+        let listed = self.records.listed_small_blobs(batch.blobs.iter().filter(|(_, bytes)| is_small(bytes)).map(|(digest, _)| digest))?;
         for (digest, bytes) in &batch.blobs {
             let is_unreadable = unreadable.contains(digest);
-            if bytes.len() < LARGE_BYTES {
-                if is_unreadable || !self.records.lists_small_blob(digest)? {
+            if is_small(bytes) {
+                if is_unreadable || !listed.contains(digest) {
                     small.push((*digest, &bytes[..]));
                 }
                 continue;
