@@ -135,10 +135,15 @@ impl Shared {
     }
 
     pub(crate) fn record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Result<Option<T>, StoreFault> {
-        match self.writing.find_record(kind, key) {
+        match self.unwritten_record(kind, key) {
             Some(record) => Ok(Some(record)),
             None => self.store.record(kind, key),
         }
+    }
+
+    /// A record that waits to be written.
+    pub(crate) fn unwritten_record<T: DeserializeOwned>(&self, kind: RecordKind, key: &Digest) -> Option<T> {
+        self.writing.find_record(kind, key)
     }
 
     /// Adds a blob to what is written next.

@@ -236,8 +236,19 @@ impl Records {
     pub(crate) fn lists(&self, kind: RecordKind, key: &Digest) -> Result<bool, StoreFault> {
         self.with("look up a record", |connection| {
             connection
-                .prepare_cached("SELECT EXISTS (SELECT 1 FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3)")?
+                .prepare_cached(IS_LISTED)?
                 .query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| row.get(0))
+        })
+    }
+
+    /// Those of `keys` under which there are records.
+    pub(crate) fn listed(&self, kind: RecordKind, keys: &[Digest]) -> Result<BTreeSet<Digest>, StoreFault> {
+        self.with("look up records", |connection| {
+            let transaction = connection.transaction()?;
+            let mut statement = transaction.prepare_cached(IS_LISTED)?;
+            let is_listed =
+                |key: &Digest| statement.query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| row.get(0));
+            filter_listed(keys.iter(), is_listed)
         })
     }
 
@@ -275,13 +286,7 @@ impl Records {
                 "SELECT EXISTS (SELECT 1 FROM small_blob WHERE digest = ?2)
                      OR EXISTS (SELECT 1 FROM packed_blob WHERE place = ?1 AND digest = ?2)",
             )?;
-            let mut listed = BTreeSet::new();
-            for digest in digests.clone() {
-                if statement.query_row(params![place_of(0, digest), digest.as_bytes()], |row| row.get(0))? {
-                    listed.insert(*digest);
-                }
-            }
-            Ok(listed)
+            filter_listed(digests.clone(), |digest| statement.query_row(params![place_of(0, digest), digest.as_bytes()], |row| row.get(0)))
         })
     }
 
@@ -584,6 +589,21 @@ fn insert(connection: &Connection, additions: &Additions<'_>, stats: &[(&str, Ve
         connection.prepare_cached("INSERT OR REPLACE INTO stat (path, entry) VALUES (?1, ?2)")?.execute(params![path, entry])?;
     }
     Ok(())
+}
+
+const IS_LISTED: &str = "SELECT EXISTS (SELECT 1 FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3)";
+
+fn filter_listed<'a>(
+    keys: impl Iterator<Item = &'a Digest>,
+    mut is_listed: impl FnMut(&Digest) -> rusqlite::Result<bool>,
+) -> rusqlite::Result<BTreeSet<Digest>> {
+    let mut listed = BTreeSet::new();
+    for key in keys {
+        if is_listed(key)? {
+            listed.insert(*key);
+        }
+    }
+    Ok(listed)
 }
 
 fn delete_record(connection: &Connection, kind: RecordKind, key: &Digest) -> rusqlite::Result<()> {

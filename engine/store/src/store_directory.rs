@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::entries::Entry;
+use crate::key_lock::KeyFiles;
 use crate::lease::{self, Lease};
 use crate::records::{Additions, KeptRecord, Records, SmallBlob, lock};
 use crate::stat_cache::{self, StatEntry};
@@ -32,6 +33,7 @@ pub struct Store {
     /// Blobs that could not be read: they are written again although they seem to be there.
     unreadable: Mutex<BTreeSet<Digest>>,
     lease: OnceLock<Lease>,
+    key_files: KeyFiles,
 }
 
 /// Something the user should hear although the build goes on.
@@ -148,6 +150,7 @@ impl Store {
             reports: Mutex::default(),
             unreadable: Mutex::default(),
             lease: OnceLock::new(),
+            key_files: KeyFiles::default(),
         })
     }
 
@@ -232,6 +235,11 @@ impl Store {
             lock(&self.reports).push(StoreReport::Record { kind, key: *key });
         }
         Ok(value)
+    }
+
+    /// Those of `keys` under which there are records at the moment, damaged or not.
+    pub fn listed_records(&self, kind: RecordKind, keys: &[Digest]) -> Result<BTreeSet<Digest>, StoreFault> {
+        self.records.listed(kind, keys)
     }
 
     /// What the record under `key` needs, `None` when there is no such record or it is damaged.
@@ -365,12 +373,12 @@ impl Store {
 
     /// Waits until no other holder works on `key`.
     pub fn lock_key(&self, key: &Digest) -> Result<KeyLock, StoreFault> {
-        key_lock::lock(&self.root.join("locks"), key)
+        key_lock::lock(&self.locks(), &self.key_files, key)
     }
 
     /// Waits for the named lock of this store, as for a device.
     pub fn lock_name(&self, name: &str) -> Result<KeyLock, StoreFault> {
-        key_lock::lock_file(&self.root.join("locks"), &format!("name-{name}"))
+        key_lock::lock_file(&self.locks(), &format!("name-{name}"))
     }
 
     /// What happened since the last call that the user should hear.
