@@ -2,6 +2,8 @@
 #
 #       out(m, n) = sum over k of x(m, k) * w(n, k)
 #
+# and with ADD = 1 (the kernel `gemm_add`, from 25 rows on) that added to what `out` holds.
+#
 # x and out are panels of ROWS rows, w is the coefficients: CG groups of 16 channels by KB blocks of 16 inner channels.
 # Sums are f32 inside a block of 16 inner channels and rounded to f16 once per block, in ascending order of blocks.
 #
@@ -10,6 +12,8 @@
 # The supervisor loads a block of coefficients, starts the workers, waits, and goes on to the next block, group by group. Nothing
 # is drained between blocks: accumulators, registers and pointers survive `exitz` and `runall`, so the first row of a
 # block returns the last row of the block before, across groups too (isa-notes 10.2).
+#
+# With ADD the first row's partial sums go in while the last row of the group before comes out, beside four calls without x.
 #
 # Two schemes, by the number of rows:
 #   ring     (ROWS <= 12) two rows a worker. The partial sums never leave the accumulators: what a call returns is
@@ -24,6 +28,9 @@
 # Measured, complete calls, clocks, coefficients in region 1 (WMEM=1): 80 inner channels, 80 channels: 12 rows 3,421, 16 rows 3,775, 92 rows
 # 11,601, 96 rows 11,701; 80 inner channels, 96 channels: 12 rows 4,074, 92 rows 13,878 (about 451 a block of 92 rows), 96 rows 13,998.
 
+        .ifndef ADD
+        .equ    ADD, 0
+        .endif
         .equ    N, ROWS/6
         .equ    EXTRA, ROWS-6*N
         .equ    N_MAX, N+min(EXTRA,1)
@@ -259,6 +266,19 @@ gemm:
         { ld64step $a0:1, $m15, $m6+=, 1
           f16v4hihov4amp \result, $a0:1, $azeros, \phase }
         .endm
+        # With ADD, words of partial sums without x: at the very start, and beside the last row of the group before; then with x.
+        .macro  prime phase
+        { ld64step $a2:3, $m15, $m6+=, 1
+          f16v4hihov4amp $a4:5, $azeros, $a2:3, \phase }
+        .endm
+        .macro  change result, phase
+        { ldst64pace $a2:3, \result, $m2:3+=, $m4, 0
+          f16v4hihov4amp \result, $azeros, $a2:3, \phase }
+        .endm
+        .macro  fill_add result, phase
+        { ld2x64pace $a0:1, $a2:3, $m2:3+=, $m4, 0
+          f16v4hihov4amp \result, $a0:1, $a2:3, \phase }
+        .endm
         .macro  row_update c0, c1, c2, c3
         update  $a4:5, TAMP_F16V4_E4_P0, \c0
         update  $a6:7, TAMP_F16V4_E4_P1, \c1
@@ -341,6 +361,69 @@ gemm:
         uput    $FP_CLR, $a4
         mov     $m6, $m8
         ld64step $a0:1, $m15, $m6+=, 1
+        .if     ADD == 1
+        mov     $m6, $m7
+        ld64step $a2:3, $m15, $m6+=, 1
+        .align  8
+        prime   TAMP_F16V4_E4_P0
+        prime   TAMP_F16V4_E4_P1
+        prime   TAMP_F16V4_E4_P2
+        prime   TAMP_F16V4_E4_P3
+        bri     .Ladd
+        .align  8
+.Lfirst:
+        # The last six words of the group before are stored here.
+        add     $m11, $m7, $m9
+        add     $m7, $m7, OUT_PANEL
+        mov     $m6, $m7
+        ld64step $a2:3, $m15, $m6+=, 1
+        tapack  $m2:3, $m6, $m6, $m11
+        .align  8
+        change  $a4:5, TAMP_F16V4_E4_P0
+        change  $a6:7, TAMP_F16V4_E4_P1
+        change  $a4:5, TAMP_F16V4_E4_P2
+        change  $a6:7, TAMP_F16V4_E4_P3
+        st64pace $a4:5, $m2:3+=, $m4, 0
+        st64pace $a6:7, $m2:3+=, $m4, 0
+.Ladd:
+        mov     $m6, $m8
+        ld64step $a0:1, $m15, $m6+=, 1
+        add     $m10, $m7, 40
+        tapack  $m2:3, $m6, $m10, $m10
+        .align  8
+        fill_add $a4:5, TAMP_F16V4_E4_P0
+        fill_add $a6:7, TAMP_F16V4_E4_P1
+        fill_add $a4:5, TAMP_F16V4_E4_P2
+        fill_add $a6:7, TAMP_F16V4_E4_P3
+        fill_add $a4:5, TAMP_F16V4_E4_P0
+        fill_add $a6:7, TAMP_F16V4_E4_P1
+        add     $m6, $m8, 56
+        add     $m10, $m7, 88
+        tapack  $m2:3, $m6, $m10, $m7
+        .if     PACK == 1
+        add     $m6, $m8, 8
+        add     $m10, $m7, 40
+        add     $m11, $m7, $m9
+        .endif
+        .align  8
+        update  $a4:5, TAMP_F16V4_E4_P2, 0
+        update  $a6:7, TAMP_F16V4_E4_P3, 0
+        { rpt     $m5, 3
+          fnop }
+        row_update 0, 0, 0, 0
+        update  $a4:5, TAMP_F16V4_E4_P0, 0
+        update  $a6:7, TAMP_F16V4_E4_P1, 0
+        .if     KB > 1
+        update  $a4:5, TAMP_F16V4_E4_P2, 4
+        update  $a6:7, TAMP_F16V4_E4_P3, 0
+        row_update 0, 0, X_LAST, 0
+        .else
+        update  $a4:5, TAMP_F16V4_E4_P2, 0
+        leave   $a6:7, TAMP_F16V4_E4_P3, 0
+        row_start 0
+        .endif
+        exitz   $m15
+        .else
         .align  8
         fill    $a4:5, TAMP_F16V4_E4_P0
         fill    $a6:7, TAMP_F16V4_E4_P1
@@ -393,6 +476,7 @@ gemm:
         row_start 0
         .endif
         exitz   $m15
+        .endif
         .align  8
 .Lmiddle:
         pack_pointers

@@ -91,14 +91,15 @@ fn segment(address: u32, bytes: Vec<u8>) -> Segment {
 
 /// The linked code of a variant and its entry address.
 fn code(kernel: &str, defines: &BTreeMap<String, i64>) -> (Vec<u8>, u32) {
-    let file =
-        kernels::files().iter().find(|file| file.name.strip_suffix(".S") == Some(kernel)).expect("the kernel has a file of its name");
+    let listed = toolchain::manifest::parse(kernels::manifest()).expect("the manifest is sound");
+    let manifest = listed.iter().find(|listed| listed.name == kernel).expect("the kernel is listed");
+    let file = kernels::files().iter().find(|file| file.name == manifest.source).expect("its file is there");
     let source = Source { name: file.name.to_owned(), text: file.text.to_owned() };
     let bytes = assemble(&source, defines, &Parameters::shipped())
         .unwrap_or_else(|faults| panic!("{kernel} {defines:?}: {}", faults.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")));
     let object = Object::parse(&bytes).expect("the assembler writes objects");
     let linked = object.link_at(CODE, &BTreeMap::new()).expect("a kernel refers to nothing outside");
-    (linked, CODE + object.symbols()[kernel])
+    (linked, CODE + object.symbols()[&manifest.entry])
 }
 
 impl Outcome {

@@ -1,4 +1,4 @@
-//! `gemm` and `gemm_f32`.
+//! `gemm`, `gemm_add` and `gemm_f32`.
 
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ impl Shape {
     }
 
     pub(crate) fn call(self, kernel: &str) -> Call {
-        let defines = [
+        let mut defines = vec![
             ("ROWS", self.rows as i64),
             ("KB", self.kb as i64),
             ("CG", self.cg as i64),
@@ -43,26 +43,34 @@ impl Shape {
             ("OUT_PANEL", i64::from(self.out_panel())),
             ("WMEM", i64::from(self.wide)),
         ];
-        let operands: &[u32] = if kernel == "gemm" { &[X, W, OUT] } else { &[X, W, OUT, PARTIALS] };
+        if kernel == "gemm_add" {
+            defines.push(("ADD", 1));
+        }
+        let operands: &[u32] = if kernel == "gemm_f32" { &[X, W, OUT, PARTIALS] } else { &[X, W, OUT] };
         Call::new(kernel, &defines, operands)
     }
 
-    pub(crate) fn run(self, kernel: &str) -> (Matrix, Matrix, Outcome) {
+    /// The operands and what came of them; the last matrix is what `out` held before.
+    pub(crate) fn run(self, kernel: &str) -> (Matrix, Matrix, Matrix, Outcome) {
         let mut draw = Draw::new((self.rows * 1000 + self.kb * 100 + self.cg) as u64);
         let x = Matrix::normal(self.rows, 16 * self.kb, 1.0, &mut draw);
         let w = Matrix::normal(16 * self.cg, 16 * self.kb, 0.25, &mut draw);
-        let call = self.call(kernel).with(x.panels(X, self.x_panel())).with(w.panels(W, self.w_panel()));
-        (x, w, call.run())
+        let before = Matrix::normal(self.rows, 16 * self.cg, 1.0, &mut draw);
+        let mut call = self.call(kernel).with(x.panels(X, self.x_panel())).with(w.panels(W, self.w_panel()));
+        if kernel == "gemm_add" {
+            call = call.with(before.panels(OUT, self.out_panel()));
+        }
+        (x, w, before, call.run())
     }
 }
 
 /// A result and the largest error that rounding explains: half an f16 step of every sum that is rounded to f16, which is the sum behind
 /// each block of 16 inner channels, or the last one only, besides f32 sums.
-fn expected(kernel: &str, kb: usize, product: impl Fn(usize) -> f64) -> (f64, f64) {
-    let (mut sum, mut slack) = (0.0_f64, 1e-5);
+fn expected(kernel: &str, kb: usize, before: f64, product: impl Fn(usize) -> f64) -> (f64, f64) {
+    let (mut sum, mut slack) = (if kernel == "gemm_add" { before } else { 0.0 }, 1e-5);
     for block in 0..kb {
         sum += (0..16).map(|k| product(16 * block + k)).sum::<f64>();
-        if kernel == "gemm" || block + 1 == kb {
+        if kernel != "gemm_f32" || block + 1 == kb {
             slack += (sum.abs() + slack) * 2.0_f64.powi(-11);
         }
     }
@@ -70,11 +78,11 @@ fn expected(kernel: &str, kb: usize, product: impl Fn(usize) -> f64) -> (f64, f6
 }
 
 fn check(kernel: &str, shape: Shape) {
-    let (x, w, outcome) = shape.run(kernel);
+    let (x, w, before, outcome) = shape.run(kernel);
     let got = Matrix::from_panels(shape.rows, 16 * shape.cg, OUT, shape.out_panel(), |address, bytes| outcome.read(address, bytes));
     for row in 0..shape.rows {
         for channel in 0..16 * shape.cg {
-            let (sum, slack) = expected(kernel, shape.kb, |k| x.at(row, k) * w.at(channel, k));
+            let (sum, slack) = expected(kernel, shape.kb, before.at(row, channel), |k| x.at(row, k) * w.at(channel, k));
             let error = (got.at(row, channel) - sum).abs();
             assert!(error <= slack, "{kernel} {shape:?}: row {row} channel {channel}: error {error}, expected at most {slack}");
         }
@@ -107,6 +115,12 @@ fn products_with_f16_partial_sums_match_their_definition() {
 }
 
 #[test]
+fn products_that_are_added_match_their_definition() {
+    SHAPES.iter().filter(|shape| shape.rows >= 25).for_each(|shape| check("gemm_add", *shape));
+    check("gemm_add", shape(768, 2, 2, true, 0));
+}
+
+#[test]
 fn products_with_f32_partial_sums_match_their_definition() {
     SHAPES.iter().for_each(|shape| check("gemm_f32", *shape));
 }
@@ -121,8 +135,9 @@ proptest! {
 
     #[test]
     fn drawn_products_match_their_definition(
-        rows in 1_usize..120, kb in 1_usize..=6, cg in 1_usize..=5, wide: bool, spare in 0_usize..6, f32_sums: bool,
+        rows in 1_usize..120, kb in 1_usize..=6, cg in 1_usize..=5, wide: bool, spare in 0_usize..6,
+        kernel in prop::sample::select(vec!["gemm", "gemm_add", "gemm_f32"]),
     ) {
-        check(if f32_sums { "gemm_f32" } else { "gemm" }, shape(rows, kb, cg, wide, spare));
+        check(kernel, shape(if kernel == "gemm_add" { rows.max(25) } else { rows }, kb, cg, wide, spare));
     }
 }
