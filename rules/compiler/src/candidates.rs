@@ -6,12 +6,20 @@
 use crate::kernel_table::KernelTable;
 use crate::layout::{GridChoice, Layout, Partials, WeightsMemory, partials_for};
 use crate::model::{Kind, Model, ValueId};
+use crate::peaks::{MEMORY, RESERVED};
 use crate::plan::{AttentionPlan, Cuts, Form, OperationPlan, Orientation, PANEL, Plan, ProductPlan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order, Variant};
 
 /// Candidates kept of one operation.
 const KEPT: usize = 40;
+/// Rows of a largest part from which on every part has the 25 that `gemm_add` takes at least: borders are multiples of 16 or less.
+const ADDED_ROWS: u32 = 25 + PANEL;
+/// Groups and pieces of inner channels that are tried.
+const GROUPS: [u32; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
+const PIECES: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Bytes of operands and result of a position that let other ways be tried than having all of it there at once.
+const LARGE_OPERANDS: u64 = 128 << 10;
 /// Attention grids priced by kernel models, the best by a rough formula.
 const PRICED: usize = 96;
 
@@ -49,6 +57,10 @@ pub(crate) struct Candidate {
     /// Clocks of the slowest position from the merge on.
     pub(crate) merge_clocks: u64,
     pub(crate) wanted: Vec<Wanted>,
+    /// Pieces in which all that is wanted comes, one phase each.
+    pub(crate) pieces: u32,
+    /// Words of weights that a position gathers.
+    pub(crate) staged_words: u64,
     /// Bytes on a position that live to the end of the program: weights.
     pub(crate) resident_bytes: u64,
     /// Bytes on a position while the operation runs, without gathered operands and weights.
@@ -95,6 +107,8 @@ pub(crate) struct Context<'a> {
     pub(crate) kernels: &'a KernelTable,
     pub(crate) axes: &'a [ColumnAxis],
     pub(crate) demands: &'a [Demand],
+    /// Clocks of a phase besides its words.
+    pub(crate) phase: u64,
 }
 
 impl Context<'_> {
@@ -118,8 +132,12 @@ impl Context<'_> {
             Partials::F16 => "gemm",
             Partials::F32 => "gemm_f32",
         };
+        self.clocks(kernel, &self.product_parameters(rows, inner, columns))
+    }
+
+    fn product_parameters(&self, rows: u32, inner: u32, columns: u32) -> [(&'static str, u32); 7] {
         let row = 2 * PANEL;
-        let parameters = [
+        [
             ("ROWS", rows),
             ("KB", inner / PANEL),
             ("CG", columns / PANEL),
@@ -127,8 +145,21 @@ impl Context<'_> {
             ("W_PANEL", columns * row),
             ("OUT_PANEL", rows * row),
             ("WMEM", u32::from(self.interleaved())),
-        ];
-        self.clocks(kernel, &parameters)
+        ]
+    }
+
+    /// A product in pieces of `inner` channels, each added to those before it; none where the kernel for that cannot be used.
+    fn multiply_pieces(&self, plan: &ProductPlan, rows: u32, inner: u32, columns: u32) -> Result<Option<u64>, Fault> {
+        let first = self.multiply(plan.partials, rows, inner, columns)?;
+        if plan.pieces == 1 {
+            return Ok(Some(first));
+        }
+        if plan.partials == Partials::F32 || rows < ADDED_ROWS {
+            return Ok(None);
+        }
+        let mut parameters = self.product_parameters(rows, inner, columns).to_vec();
+        parameters.push(("ADD", 1));
+        Ok(Some(first + u64::from(plan.pieces - 1) * self.clocks("gemm_add", &parameters)?))
     }
 
     fn transpose(&self, rows: u32, columns: u32) -> Result<u64, Fault> {
@@ -157,17 +188,12 @@ impl Context<'_> {
             let unit = if forms == [STRAIGHT] { 1 } else { PANEL };
             for column_parts in chosen(grid.columns, columns / PANEL, self.layout.tiles) {
                 for row_parts in chosen(grid.rows, rows / unit, self.layout.tiles / column_parts) {
-                    let plan = ProductPlan {
-                        rows: Cuts::new(rows, row_parts, unit),
-                        columns: Cuts::new(columns, column_parts, PANEL),
-                        first: 0,
-                        forms: forms.clone(),
-                        partials: partials_for(self.layout, self.padded_columns(x) / PANEL),
-                        interleaved: self.interleaved(),
-                    };
-                    match self.product(plan, x, bias) {
-                        Ok(candidate) => found.push(candidate),
-                        Err(fault) => refused = Some(fault),
+                    let cuts = (Cuts::new(rows, row_parts, unit), Cuts::new(columns, column_parts, PANEL));
+                    for plan in self.product_plans(grid, x, cuts, &forms) {
+                        match self.product(plan, x, bias) {
+                            Ok(candidate) => found.extend(candidate),
+                            Err(fault) => refused = Some(fault),
+                        }
                     }
                 }
             }
@@ -175,9 +201,57 @@ impl Context<'_> {
         self.kept(name, found, refused)
     }
 
-    fn product(&self, plan: ProductPlan, x: ValueId, bias: bool) -> Result<Candidate, Fault> {
+    /// The ways to take the inner channels on a grid of rows and columns: as a whole with weights where they are used; and where that
+    /// is much for a tile, in groups and pieces, weights staged or not.
+    fn product_plans(&self, grid: GridChoice, x: ValueId, (rows, columns): (Cuts, Cuts), forms: &[Form]) -> Vec<ProductPlan> {
         let inner = self.padded_columns(x);
+        let plan = |groups: u32, pieces: u32, staged: bool| ProductPlan {
+            rows,
+            columns,
+            inner: Cuts::new(inner, groups, PANEL),
+            pieces,
+            staged,
+            first: 0,
+            forms: forms.to_vec(),
+            partials: partials_for(self.layout, (inner / PANEL).div_ceil(groups)),
+            interleaved: self.interleaved(),
+        };
+        let most = (self.layout.tiles / rows.parts / columns.parts).min(inner / PANEL);
+        let is_large = |groups: u32| {
+            let each = u64::from(inner / groups) * 2 * u64::from(rows.largest() + columns.largest());
+            each + 2 * u64::from(rows.largest()) * u64::from(columns.largest()) > LARGE_OPERANDS
+        };
+        let mut plans = Vec::new();
+        for groups in grid.inner.map_or_else(|| GROUPS.to_vec(), |asked| vec![asked]) {
+            if groups > most || (groups > 1 && (forms != [STRAIGHT] || (!is_large(1) && grid.inner.is_none()))) {
+                continue;
+            }
+            let pieces = match grid.pieces {
+                Some(asked) => vec![asked],
+                None if is_large(groups) => PIECES.to_vec(),
+                None => vec![1],
+            };
+            for pieces in pieces.into_iter().filter(|pieces| *pieces <= inner / PANEL / groups) {
+                let ways = match grid.staged {
+                    Some(asked) => vec![asked],
+                    None if is_large(groups) => vec![false, true],
+                    None => vec![false],
+                };
+                plans.extend(ways.into_iter().map(|staged| plan(groups, pieces, staged)));
+            }
+        }
+        plans
+    }
+
+    fn product(&self, plan: ProductPlan, x: ValueId, bias: bool) -> Result<Option<Candidate>, Fault> {
+        let whole = self.padded_columns(x);
+        let inner = plan.inner.largest();
+        let piece = Cuts::new(inner, plan.pieces, PANEL).largest();
         let (rows, columns) = (plan.rows.largest(), plan.columns.largest());
+        let share = rows.div_ceil(plan.inner.parts);
+        let groups = u64::from(plan.inner.parts);
+        let is_shared = groups > 1;
+        let (mut merge_words, mut merge_transfers, mut merge_clocks) = (0, 0, 0);
         let mut clocks = 0;
         let mut working = 0;
         let bytes = 2 * u64::from(rows) * u64::from(columns);
@@ -186,10 +260,13 @@ impl Context<'_> {
                 Orientation::Straight => ((rows, columns), "bias_columns"),
                 Orientation::Swapped => ((columns, rows), "bias_rows"),
             };
-            clocks += self.multiply(plan.partials, streamed.0, inner, streamed.1)?;
+            let Some(product) = self.multiply_pieces(&plan, streamed.0, piece, streamed.1)? else { return Ok(None) };
+            clocks += product;
             if bias {
-                let parameters = [("ROWS", streamed.0), ("CG", streamed.1 / PANEL), ("OUT_PANEL", streamed.0 * 2 * PANEL)];
-                clocks += self.clocks(kernel, &parameters)?;
+                let summed = if is_shared { share } else { streamed.0 };
+                let parameters = [("ROWS", summed), ("CG", streamed.1 / PANEL), ("OUT_PANEL", summed * 2 * PANEL)];
+                let adding = self.clocks(kernel, &parameters)?;
+                if is_shared { merge_clocks += adding } else { clocks += adding }
             }
             if form.transposed {
                 clocks += self.transpose(streamed.0, streamed.1)?;
@@ -197,27 +274,48 @@ impl Context<'_> {
             }
             working += if plan.partials == Partials::F32 { 64 * u64::from(streamed.0) } else { 0 };
         }
-        let positions = plan.rows.parts * plan.columns.parts;
+        if is_shared {
+            let part = share * columns * 2;
+            let copy =
+                [("G", columns / PANEL), ("BYTES", share * 2 * PANEL), ("SRC_PANEL", rows * 2 * PANEL), ("DST_PANEL", share * 2 * PANEL)];
+            clocks += self.clocks("copy_panels", &copy)?;
+            merge_clocks += self.clocks("reduce", &[("PARTS", plan.inner.parts), ("BYTES", part)])?;
+            merge_words = (groups - 1) * u64::from(part / 4);
+            merge_transfers = u64::from(plan.positions()) * (groups - 1) * u64::from(columns / PANEL);
+            working += bytes + u64::from(part) * (groups - 1);
+        }
+        let positions = plan.positions();
+        // The home of staged weights: their panels dealt out among the positions of a column.
+        let weights = u64::from(columns) * u64::from(inner);
+        let resident = match plan.staged {
+            true => {
+                let parts = (self.layout.tiles / plan.columns.parts).min(whole / PANEL);
+                2 * u64::from(columns) * u64::from(Cuts::new(whole, parts, PANEL).largest())
+            }
+            false => 2 * weights,
+        };
         let wanted = Wanted {
             value: x,
             order: Order::ByColumn,
             rows: plan.rows,
-            columns: Cuts::new(inner, 1, PANEL),
+            columns: plan.inner,
             spread: plan.columns.parts == 1,
             words: u64::from(rows) * u64::from(inner) / 2,
         };
-        Ok(Candidate {
+        Ok(Some(Candidate {
             positions,
             clocks,
-            merge_words: 0,
-            merge_transfers: 0,
-            merge_clocks: 0,
+            merge_words,
+            merge_transfers,
+            merge_clocks,
             wanted: vec![wanted],
-            resident_bytes: 2 * u64::from(columns) * u64::from(inner + u32::from(bias)),
+            pieces: plan.pieces,
+            staged_words: if plan.staged { weights / 2 } else { 0 },
+            resident_bytes: resident + 2 * u64::from(columns) * u64::from(bias),
             working_bytes: working,
-            result_bytes: bytes * plan.forms.len() as u64,
+            result_bytes: bytes * plan.forms.len() as u64 / groups,
             plan: OperationPlan::Product(plan),
-        })
+        }))
     }
 
     fn attentions(&self, name: &str, grid: GridChoice, values: [ValueId; 3], heads: u32) -> Result<Vec<Candidate>, Fault> {
@@ -324,6 +422,8 @@ impl Context<'_> {
             merge_transfers,
             merge_clocks,
             wanted,
+            pieces: 1,
+            staged_words: 0,
             resident_bytes: 0,
             working_bytes: 2 * u64::from(rows) * u64::from(keys) + turned + u64::from(merge_words > 0) * 2 * output,
             result_bytes: output,
@@ -334,10 +434,14 @@ impl Context<'_> {
     /// The cheapest, and of those left out the cheapest of every other demand on the operands' orders (what the operations before
     /// it left behind may serve only that one) and the ones that need least memory.
     fn kept(&self, name: &str, mut found: Vec<Candidate>, refused: Option<Fault>) -> Result<Vec<Candidate>, Fault> {
-        let bytes =
-            |candidate: &Candidate| candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + 2 * words(candidate);
+        let bytes = |candidate: &Candidate| {
+            let moved = 2 * (words(candidate) + candidate.staged_words) / u64::from(candidate.pieces);
+            candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + moved
+        };
         found.sort_by_key(|candidate| {
-            (candidate.clocks + candidate.merge_clocks + candidate.merge_cost() + words(candidate), candidate.positions)
+            let moved = words(candidate) + candidate.staged_words + u64::from(candidate.pieces) * self.phase;
+            let is_too_large = bytes(candidate) + RESERVED > MEMORY;
+            (is_too_large, candidate.clocks + candidate.merge_clocks + candidate.merge_cost() + moved, candidate.positions)
         });
         if found.len() > KEPT {
             let mut rest = Vec::new();
@@ -347,8 +451,13 @@ impl Context<'_> {
                     .all(|other| !other.wanted.iter().map(|wanted| wanted.order).eq(candidate.wanted.iter().map(|wanted| wanted.order)));
                 if is_new { found.push(candidate) } else { rest.push(candidate) }
             }
-            rest.sort_by_key(bytes);
-            found.extend(rest.into_iter().take(4));
+            // The cheapest of those that need little memory, for little and less, and the smallest.
+            for part in [2, 4, 8] {
+                if let Some(index) = rest.iter().position(|candidate| bytes(candidate) <= MEMORY / part) {
+                    found.push(rest.remove(index));
+                }
+            }
+            found.extend(rest.into_iter().min_by_key(bytes));
         }
         if found.is_empty() {
             let reason = "the grid needs more tiles or parts than there are".to_owned();
@@ -372,6 +481,8 @@ fn view() -> Candidate {
         merge_transfers: 0,
         merge_clocks: 0,
         wanted: Vec::new(),
+        pieces: 1,
+        staged_words: 0,
         resident_bytes: 0,
         working_bytes: 0,
         result_bytes: 0,

@@ -221,6 +221,7 @@ fn scores(state: &mut Expanding, shared: &Shared, jobs: &[Job], head: u32) -> Re
             w: job.keys.at(panels, 0),
             out: score_panels(shared, job),
             interleaved: shared.plan.interleaved,
+            added: false,
             partials: shared.score_partials,
         };
         calls.entry(job.tile).or_default().push(multiply(state, &product)?);
@@ -260,6 +261,7 @@ fn output(state: &mut Expanding, shared: &Shared, jobs: &[Job], head: u32) -> Re
             w: job.values.at(0, head * shared.value_width),
             out: job.output(shared, head),
             interleaved: shared.plan.interleaved,
+            added: false,
             partials: shared.output_partials,
         };
         calls.entry(job.tile).or_default().push(multiply(state, &product)?);

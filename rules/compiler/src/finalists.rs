@@ -12,14 +12,14 @@ use ipu21::tile::TileId;
 use serde::{Deserialize, Serialize};
 
 use crate::axes::axes;
-use crate::candidates::{Candidate, Context, Demand, TRANSFERS_A_CLOCK, Wanted, demands};
+use crate::candidates::{Candidate, Context, Demand, TRANSFERS_A_CLOCK, Wanted, demands, words as words_of};
 use crate::clocks::Costs;
 use crate::expand::expand;
 use crate::kernel_table::KernelTable;
 use crate::layout::{Layout, WeightsMemory};
 use crate::mapping::identity;
 use crate::model::{Kind, Model, Source, ValueId};
-use crate::peaks::{INTERLEAVED, MEMORY, Peaks, RESERVED, peaks};
+use crate::peaks::{INTERLEAVED, MEMORY, Peaks, RESERVED, ROOMY, peaks};
 use crate::plan::{Cuts, InputPlan, OperationPlan, PANEL, Plan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order};
@@ -119,12 +119,18 @@ fn check_names(model: &Model, layout: &Layout, checkpoints: &[u32]) -> Result<()
         };
         let wrong: &[(&str, bool)] = match operation.kind {
             Kind::Product { .. } => &[("heads", grid.heads.is_some()), ("queries", grid.queries.is_some()), ("keys", grid.keys.is_some())],
-            Kind::Attention { .. } => &[("rows", grid.rows.is_some()), ("columns", grid.columns.is_some())],
+            Kind::Attention { .. } => &[
+                ("rows", grid.rows.is_some()),
+                ("columns", grid.columns.is_some()),
+                ("inner", grid.inner.is_some()),
+                ("pieces", grid.pieces.is_some()),
+                ("staged", grid.staged.is_some()),
+            ],
             Kind::Split { .. } => &[("", true)],
         };
         for (field, _) in wrong.iter().filter(|(_, present)| *present) {
             let expected = match operation.kind {
-                Kind::Product { .. } => "rows or columns".to_owned(),
+                Kind::Product { .. } => "rows, columns, inner, pieces or staged".to_owned(),
                 Kind::Attention { .. } => "heads, queries or keys".to_owned(),
                 Kind::Split { .. } => format!("an operation with a grid: {}", names()),
             };
@@ -239,7 +245,7 @@ fn search(
     threads: &Threads,
 ) -> Result<(Vec<State>, u64), Fault> {
     let mut considered = 0;
-    let context = Context { model, layout, kernels, axes, demands };
+    let context = Context { model, layout, kernels, axes, demands, phase: costs.internal_empty_phase + ROUTE };
     let search = Search { model, layout, costs, axes, demands };
     let mut beam = vec![State::new(layout)];
     for (number, operation) in (0u32..).zip(&model.operations) {
@@ -258,11 +264,15 @@ fn search(
 /// The cheapest that fit, then the smallest.
 fn kept(mut states: Vec<State>) -> Vec<State> {
     states.sort_by_cached_key(|state| if state.fits() { (false, state.cost(), state.peak) } else { (true, state.peak, state.cost()) });
+    let roomy = states.iter().find(|state| state.peak <= ROOMY).cloned();
     let smallest = states.iter().min_by_key(|state| (state.peak, state.cost())).cloned();
     states = varied(states);
-    // One small plan stays whatever it costs, so that tight memory does not leave the beam empty-handed.
-    if let Some(smallest) = smallest.filter(|smallest| states.iter().all(|state| state.operations != smallest.operations)) {
-        states.push(smallest);
+    // One plan that is placed easily and one small plan stay whatever they cost, so that tight memory does not leave the beam
+    // empty-handed.
+    for spare in roomy.into_iter().chain(smallest) {
+        if states.iter().all(|state| state.operations != spare.operations) {
+            states.push(spare);
+        }
     }
     states
 }
@@ -318,7 +328,8 @@ impl Search<'_> {
         let mut next = state.clone();
         let words = self.gather(&mut next, candidate, first);
         if words > 0 {
-            next.phase(words, self.costs);
+            let more = u64::from(candidate.pieces - 1) * (self.costs.internal_empty_phase + ROUTE);
+            next.phase(words + more, self.costs);
         }
         next.spend(first, candidate.positions, candidate.clocks);
         if candidate.merge_words > 0 {
@@ -327,7 +338,8 @@ impl Search<'_> {
         }
         next.resident += candidate.resident_bytes;
         let gathered = next.gathered.iter().filter(|(value, ..)| candidate.wanted.iter().any(|wanted| wanted.value == *value)).count();
-        let operands: u64 = if gathered > 0 { candidate.wanted.iter().map(|wanted| 2 * wanted.words).sum() } else { 0 };
+        let moved = 2 * (words_of(candidate) + candidate.staged_words) / u64::from(candidate.pieces);
+        let operands = if gathered > 0 || candidate.pieces > 1 || candidate.staged_words > 0 { moved } else { 0 };
         let kept: u64 = candidate.wanted.iter().filter_map(|wanted| next.homes.get(&wanted.value)).map(|home| 2 * home.words).sum();
         let alive = next.resident + operands + 2 * kept + candidate.working_bytes + candidate.result_bytes;
         next.peak = next.peak.max(alive);
@@ -350,10 +362,13 @@ impl Search<'_> {
             if !state.is_local(wanted, first) {
                 received += wanted.words;
                 sent += state.homes.get(&wanted.value).map_or(0, |home| home.words);
-                state.gathered.push((wanted.value, wanted.order, wanted.rows, wanted.columns, first));
+                // What comes in pieces is not there as a whole.
+                if candidate.pieces == 1 {
+                    state.gathered.push((wanted.value, wanted.order, wanted.rows, wanted.columns, first));
+                }
             }
         }
-        received.max(sent)
+        (received + candidate.staged_words).max(sent)
     }
 
     /// Puts an input where its first reader wants it; when several positions want the same part, its panels are dealt out
@@ -379,8 +394,8 @@ impl Search<'_> {
             OperationPlan::View => Home { orders: Vec::new(), grid: None, words: 0 },
             OperationPlan::Product(product) => Home {
                 orders: product.forms.iter().map(|form| form.order()).collect(),
-                grid: Some((product.rows, product.columns, first)),
-                words: u64::from(product.rows.largest()) * u64::from(product.columns.largest()) / 2,
+                grid: (product.inner.parts == 1).then_some((product.rows, product.columns, first)),
+                words: u64::from(product.rows.largest().div_ceil(product.inner.parts)) * u64::from(product.columns.largest()) / 2,
             },
             OperationPlan::Attention(attention) => {
                 let columns = Cuts::new(width, attention.heads.parts, width / attention.heads.extent);
@@ -419,8 +434,9 @@ fn judge(
     let first: Vec<Plan> = rest.drain(..most.min(rest.len())).collect();
     let mut priced = spread(&first, threads, |plan| price(plan.clone())).into_iter();
     let mut rest = rest.into_iter();
-    // Of those behind the first ones as many as it takes to find one that fits.
-    while let Some(next) = priced.next().or_else(|| judged.is_empty().then(|| rest.next().map(&price)).flatten()) {
+    let is_roomy = |judged: &[(u64, Finalist)]| judged.iter().any(|(_, finalist)| finalist.peaks.roomy());
+    // Of those behind the first ones as many as it takes to find one that fits, easily.
+    while let Some(next) = priced.next().or_else(|| if is_roomy(&judged) { None } else { rest.next().map(&price) }) {
         match next {
             Ok(Judged::Fits { rank, finalist }) => judged.push((rank, finalist)),
             Ok(Judged::TooLarge(peaks)) => {
@@ -433,7 +449,15 @@ fn judge(
     judged.sort_by(|(a, one), (b, other)| (a, &one.plan).cmp(&(b, &other.plan)));
     let mut shapes = BTreeSet::new();
     judged.retain(|(_, finalist)| shapes.insert(shape(&finalist.plan)));
-    judged.truncate(layout.finalists as usize);
+    let count = layout.finalists as usize;
+    // Tight ones may all fail at placement.
+    if count > 1 && judged.len() > count && !is_roomy(&judged[..count]) {
+        let roomy = judged.iter().position(|(_, finalist)| finalist.peaks.roomy());
+        let smallest = || (0..judged.len()).min_by_key(|index| judged[*index].1.peaks.total).unwrap_or(0);
+        let spare = roomy.unwrap_or_else(smallest);
+        judged.swap((count - 1).min(spare), spare);
+    }
+    judged.truncate(count);
     match (judged.is_empty(), smallest, refused) {
         (false, ..) => Ok(judged.into_iter().map(|(_, finalist)| finalist).collect()),
         (true, Some(peaks), _) => Err(does_not_fit(&peaks)),
@@ -519,7 +543,7 @@ fn anywhere(mut plan: Plan) -> Plan {
 fn active_tiles(plan: &Plan) -> Vec<u32> {
     let positions = |operation: &OperationPlan| match operation {
         OperationPlan::View => 0,
-        OperationPlan::Product(product) => product.rows.parts * product.columns.parts,
+        OperationPlan::Product(product) => product.positions(),
         OperationPlan::Attention(attention) => attention.heads.parts * attention.queries.parts * attention.keys.parts,
     };
     plan.operations.iter().map(positions).collect()

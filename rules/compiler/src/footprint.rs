@@ -27,9 +27,9 @@ pub fn of(variant: &Variant, operand: &str) -> Option<Footprint> {
     let groups = parameter("CG");
     #[rustfmt::skip]
     let found = match (variant.kernel.as_str(), operand) {
-        ("gemm" | "gemm_f32", "x")             => panels(parameter("KB")?, rows?, "X_PANEL"),
-        ("gemm" | "gemm_f32", "w")             => panels(parameter("KB")?, groups? * 16, "W_PANEL"),
-        ("gemm" | "gemm_f32", "out")           => panels(groups?, rows?, "OUT_PANEL"),
+        ("gemm" | "gemm_add" | "gemm_f32", "x") => panels(parameter("KB")?, rows?, "X_PANEL"),
+        ("gemm" | "gemm_add" | "gemm_f32", "w") => panels(parameter("KB")?, groups? * 16, "W_PANEL"),
+        ("gemm" | "gemm_add" | "gemm_f32", "out") => panels(groups?, rows?, "OUT_PANEL"),
         ("bias_columns", "bias")               => dense(groups? * 32),
         ("bias_rows", "bias")                  => dense(rows?.next_multiple_of(4) * 2),
         ("bias_columns" | "bias_rows", "out")  => panels(groups?, rows?, "OUT_PANEL"),

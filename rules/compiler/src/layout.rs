@@ -45,6 +45,15 @@ pub struct GridChoice {
     /// `matmul`: parts of the columns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<u32>,
+    /// `matmul`: groups of the inner channels, whose sums are added at last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inner: Option<u32>,
+    /// `matmul`: pieces of a group that are gathered and multiplied one after another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<u32>,
+    /// `matmul`: weights are dealt out among all tiles and gathered as the other operand is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub staged: Option<bool>,
     /// `attention`: groups of heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<u32>,
@@ -124,8 +133,14 @@ impl Layout {
         range("tiles", self.tiles, tiles);
         range("finalists", self.finalists, 16);
         for (name, grid) in &self.grids {
-            let parts =
-                [("rows", grid.rows), ("columns", grid.columns), ("heads", grid.heads), ("queries", grid.queries), ("keys", grid.keys)];
+            let parts = [
+                ("rows", grid.rows),
+                ("columns", grid.columns),
+                ("inner", grid.inner),
+                ("heads", grid.heads),
+                ("queries", grid.queries),
+                ("keys", grid.keys),
+            ];
             for (field, parts) in parts {
                 if let Some(parts) = parts {
                     range(&format!("grids.{name}.{field}"), parts, self.tiles.max(1));

@@ -11,6 +11,8 @@ use crate::program::{Expanded, Region};
 pub const RESERVED: u64 = 0xc000;
 /// Bytes of a tile.
 pub const MEMORY: u64 = 0x9_c000;
+/// Bytes of a tile that a program may use and still be placed easily.
+pub const ROOMY: u64 = MEMORY / 8 * 5;
 /// Bytes of region 1.
 pub const INTERLEAVED: u64 = 0x6_8000;
 
@@ -30,6 +32,12 @@ pub struct Peaks {
 }
 
 impl Peaks {
+    /// The sums leave three eighths of a tile free, so that placement finds a place for everything.
+    #[must_use]
+    pub fn roomy(&self) -> bool {
+        self.fit() && self.interleaved <= INTERLEAVED / 8 * 5 && self.total <= ROOMY
+    }
+
     /// The sums fit a tile. Necessary, not sufficient: conflict units and alignment are placement's.
     #[must_use]
     pub fn fit(&self) -> bool {

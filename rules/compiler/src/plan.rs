@@ -178,14 +178,20 @@ pub struct InputPlan {
     pub first: u32,
 }
 
-/// A product on a grid of rows × columns.
+/// A product on a grid of rows × columns × groups of inner channels.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProductPlan {
     /// Cuts of the rows of the result.
     pub rows: Cuts,
     /// Cuts of the columns of the result.
     pub columns: Cuts,
-    /// Position of the first piece; pieces go on row-major, around the end.
+    /// Cuts of the inner channels; the sums of several groups are added at last, each position taking a share of the rows.
+    pub inner: Cuts,
+    /// Pieces of a group's inner channels that are gathered and multiplied one after another.
+    pub pieces: u32,
+    /// The weights are dealt out among all positions and gathered as the other operand is; else they lie where they are used.
+    pub staged: bool,
+    /// Position of the first piece; pieces go on row-major (groups fastest), around the end.
     pub first: u32,
     /// How the result is made: once, or once for each order wanted.
     pub forms: Vec<Form>,
@@ -285,7 +291,11 @@ impl Plan {
                 .find(|input| input.value == value)
                 .map_or_else(Vec::new, |input| self.grid(input.first, input.rows, input.columns)),
             Source::Result(operation) => match (&self.operations[operation as usize], &model.operations[operation as usize].kind) {
-                (OperationPlan::Product(product), _) => self.grid(product.first, product.rows, product.columns),
+                (OperationPlan::Product(product), _) => {
+                    let parts = product.parts(self).into_iter();
+                    let share = |part: Part| Holding { position: part.position, rectangle: part.share() };
+                    parts.map(share).filter(|holding| holding.rectangle.area() > 0).collect()
+                }
                 (OperationPlan::Attention(attention), Kind::Attention { .. }) => self.attention_pieces(value, attention),
                 _ => Vec::new(),
             },
@@ -320,6 +330,67 @@ impl Plan {
     }
 }
 
+/// What one position does of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The position.
+    pub position: u32,
+    /// What it computes, or sums over its inner channels.
+    pub rectangle: Rectangle,
+    /// Inner channels `[start, end)`.
+    pub inner: (u32, u32),
+    /// Number of its group of inner channels.
+    pub group: u32,
+    /// Groups altogether.
+    pub groups: u32,
+    /// Number of the first part of the same rectangle.
+    pub team: u32,
+}
+
+impl Part {
+    /// What it holds of the result in the end: its rectangle, or with several groups its share of the rows; may be empty.
+    #[must_use]
+    pub fn share(&self) -> Rectangle {
+        let (start, end) = self.rectangle.rows;
+        let border = |index: u32| start + shared(end - start, index, self.groups);
+        Rectangle { rows: (border(self.group), border(self.group + 1)), ..self.rectangle }
+    }
+}
+
+impl ProductPlan {
+    /// What every position does: rows slowest, groups of inner channels fastest.
+    #[must_use]
+    pub fn parts(&self, plan: &Plan) -> Vec<Part> {
+        let mut parts = Vec::new();
+        for row in 0..self.rows.parts {
+            for column in 0..self.columns.parts {
+                let team = (row * self.columns.parts + column) * self.inner.parts;
+                let rectangle = Rectangle { rows: self.rows.part(row), columns: self.columns.part(column) };
+                parts.extend((0..self.inner.parts).map(|group| Part {
+                    position: plan.position(self.first, team + group),
+                    rectangle,
+                    inner: self.inner.part(group),
+                    group,
+                    groups: self.inner.parts,
+                    team,
+                }));
+            }
+        }
+        parts
+    }
+
+    /// Positions used.
+    #[must_use]
+    pub fn positions(&self) -> u32 {
+        self.rows.parts * self.columns.parts * self.inner.parts
+    }
+}
+
+/// The even share of `count` that ends before member `index` of `members`.
+fn shared(count: u32, index: u32, members: u32) -> u32 {
+    u32::try_from(u64::from(index) * u64::from(count) / u64::from(members)).unwrap_or(0)
+}
+
 /// What one position does of an attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
@@ -344,8 +415,7 @@ impl Task {
     #[must_use]
     pub fn merged_rows(&self, key_group: u32) -> (u32, u32) {
         let (start, end) = self.queries;
-        let border =
-            |index: u32| start + u32::try_from(u64::from(index) * u64::from(end - start) / u64::from(self.key_groups)).unwrap_or(0);
+        let border = |index: u32| start + shared(end - start, index, self.key_groups);
         (border(key_group), border(key_group + 1))
     }
 }

@@ -126,7 +126,7 @@ fn layouts_and_checkpoints_that_name_nothing_are_refused_together() {
     assert_eq!(messages(&faults), [
         "checkpoint 3 is no operation with a result of its own; possible: [0, 1, 2, 6]",
         "layout.grids.nobody: expected an operation: q, k, v, output",
-        "layout.grids.q.keys: expected rows or columns",
+        "layout.grids.q.keys: expected rows, columns, inner, pieces or staged",
     ]);
 }
 

@@ -64,14 +64,17 @@ fn operation(index: u64, finalist: &Finalist, number: usize, model: Option<&Mode
 }
 
 fn product_parameters(plan: &ProductPlan) -> String {
-    let ProductPlan { rows, columns, first, forms, partials, interleaved } = plan;
+    let ProductPlan { rows, columns, inner, pieces, staged, first, forms, partials, interleaved } = plan;
     let form =
         |form: &compiler::plan::Form| format!("{:?}{}", form.orientation, if form.transposed { " transposed" } else { "" }).to_lowercase();
     let forms: Vec<String> = forms.iter().map(form).collect();
     format!(
-        "rows {}, columns {}, {}{}",
+        "rows {}, columns {}, {}{}{}{}{}",
         cuts(*rows),
         cuts(*columns),
+        if inner.parts > 1 { format!("inner {}, ", cuts(*inner)) } else { String::new() },
+        if *pieces > 1 { format!("{pieces} pieces, ") } else { String::new() },
+        if *staged { "weights staged, " } else { "" },
         forms.join(" and "),
         common(&[format!("{partials:?}")], *interleaved, *first)
     )
