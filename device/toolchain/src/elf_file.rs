@@ -547,9 +547,14 @@ fn read_lines(object: &mut ObjectFile, bytes: &[u8]) -> Result<(), ObjectError> 
             section.lines.push(LineRow { offset: *offset, file: *file, line: *line });
         }
     }
-    if object.sections.iter().all(|section| section.lines.is_sorted_by_key(|row| row.offset)) {
-        Ok(())
-    } else {
-        Err(fault(format!("{LINES}: expected ascending offsets")))
+    for section in &object.sections {
+        if !section.lines.is_sorted_by_key(|row| row.offset) {
+            return Err(fault(format!("{LINES}: expected ascending offsets")));
+        }
+        // Behind the section lie the lines of the next one in a linked file.
+        if let Some(row) = section.lines.last().filter(|row| row.offset > section.size) {
+            return Err(fault(format!("{LINES}: offset {:#x} is outside {}", row.offset, section.name)));
+        }
     }
+    Ok(())
 }

@@ -165,6 +165,16 @@ fn an_executable_is_read_back_with_its_addresses_and_lines() {
     assert_eq!(read.line_of(1, 4), Some(("b.S", 4)));
 }
 
+/// In a linked file they would be lines of the section behind it.
+#[test]
+fn lines_behind_their_section_are_refused() {
+    let mut object = file("a.S", ".text\n.globl f\nf: nop\n nop\n");
+    let code = object.sections.iter_mut().find(|section| !section.lines.is_empty()).unwrap();
+    code.lines.last_mut().unwrap().offset = code.size + 4;
+    let fault = ObjectFile::parse(&object.write(0)).unwrap_err();
+    assert_eq!(fault.to_string(), ".ipubuild.lines: offset 0xc is outside .text");
+}
+
 #[test]
 fn members_of_archives_come_as_they_are_asked_for() {
     let sources = ["a: bri b", ".globl b\nb: bri c", ".globl c\nc: nop", ".globl c\nc: nop\nnop", ".globl d\nd: nop"];
