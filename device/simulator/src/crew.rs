@@ -120,6 +120,7 @@ impl Crew<'_> {
             Ok(Turn::Took(slots)) => worker.next = clock + SLOTS * u64::from(slots),
             Ok(Turn::Exited(status)) => {
                 *self.active &= !(1 << n);
+                worker.next = clock + SLOTS;
                 worker.forget(self.environment.survival);
                 *self.consensus &= status;
                 *self.done = (*self.done).max(clock + SLOTS);

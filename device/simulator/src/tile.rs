@@ -311,20 +311,22 @@ impl Tile {
         Ok(())
     }
 
-    /// The first clock from `clock` on whose slot belongs to no running worker.
+    /// The first clock from `clock` on whose slot belongs to no running worker: the slot of one that ended is free from its next
+    /// turn on, so a supervisor that goes on behind `runall` waits for the first that ends.
     pub(crate) fn free_slot(&self, clock: u64) -> u64 {
-        if self.active == 0 {
+        if self.active == 0 && self.done <= clock {
             return clock;
         }
         if self.active == 0x3f {
             return clock.max(self.done);
         }
-        let slot_of = |clock: u64| clock.wrapping_sub(self.slot_base) % u64::from(SLOT);
-        let mut at = clock.max(self.slot_base);
-        while self.active >> slot_of(at) & 1 == 1 {
-            at += 1;
-        }
-        at
+        let Some(workers) = self.workers.as_deref() else { return clock };
+        let slots = u64::from(SLOT);
+        let free = workers.iter().filter(|worker| !worker.active).map(|worker| {
+            let from = clock.max(self.slot_base).max(worker.next);
+            from + (u64::from(worker.number) + slots - (from - self.slot_base) % slots) % slots
+        });
+        free.min().unwrap_or(clock)
     }
 
     /// Runs workers in the order of their slots.

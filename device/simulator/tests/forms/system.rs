@@ -115,7 +115,8 @@ fn launch(entry: &Entry) {
     let base = |n: u32| if by_run { 0x4c000 + 0x100 + 4 * (0x1234 + n) } else { 0x100 + n * 4 * 0x1234 };
     assert_eq!(left(&text, &worker, 6), (0..6).map(base).collect::<Vec<u32>>());
     let twice = format!("setzi $m1, {WORKER}\nrunall $m1, $m15, 0\n{}\nsync 2\nbr $m10", entry.text(&[1, 15, 0]));
-    let outcome = tile(&twice, &worker).run_call(KERNEL, 0).map_err(|fault| fault.cause);
+    let uneven = format!("get $m5, 1\nbrz $m5, .Lshort\n{}.Lshort:\n{store}", "nop\n".repeat(60));
+    let outcome = tile(&twice, &uneven).run_call(KERNEL, 0).map_err(|fault| fault.cause);
     // With six workers running the supervisor waits for a slot, until one ends: then `run` has a free worker, `runall` has not six.
     assert_eq!(outcome.err(), if by_run { None } else { Some(Cause::WorkersBusy) });
 }
