@@ -16,6 +16,8 @@ pub(crate) struct Sending {
     pub(crate) event: i64,
     /// Items, one an event.
     pub(crate) items: u32,
+    /// Bytes of an item: 4, or 8 in pair mode.
+    pub(crate) width: u32,
     /// Byte address of the first item.
     pub(crate) address: u32,
     /// Direction bits.
@@ -29,7 +31,7 @@ pub(crate) struct Sending {
 pub struct Message {
     /// Clock of the first word.
     pub clock: u64,
-    /// Words, one a clock.
+    /// Words, one a clock, or two in 64-bit pair mode.
     pub words: u32,
     /// Byte address of the first word.
     pub address: u32,
@@ -69,6 +71,12 @@ pub(crate) struct Exchange {
     pub(crate) sendings: Vec<Sending>,
     /// Source selections not yet consumed, in order of events; the first may be older than `consumed`.
     pub(crate) selects: Vec<(i64, u32)>,
+    /// Selections of the pair's 64-bit source, in order of events (INCOMING_MUXPAIR).
+    pub(crate) pair_selects: Vec<(i64, u32)>,
+    /// Changes of the incoming format, in order of events (INCOMING_FORMAT): 0 32-bit, 1 and 2 64-bit by direction.
+    pub(crate) formats: Vec<(i64, u32)>,
+    /// First event whose format was not looked at yet.
+    pub(crate) formed: i64,
     /// Pointer settings not yet consumed, in order of events.
     pub(crate) pointers: Vec<(i64, u32)>,
     /// Units of instruction fetch from an event on.
@@ -100,6 +108,9 @@ impl Exchange {
             control: 0,
             sendings: Vec::new(),
             selects: Vec::new(),
+            pair_selects: Vec::new(),
+            formats: Vec::new(),
+            formed: 0,
             pointers: Vec::new(),
             fetches: Vec::new(),
             accesses: Vec::new(),
@@ -129,6 +140,13 @@ impl Exchange {
         self.fetches.clear();
         self.accesses.clear();
         self.consumed = i64::MIN / 4;
+        self.formed = i64::MIN / 4;
+        // What was selected stays; the origin is another.
+        for kept in [&mut self.pair_selects, &mut self.formats] {
+            let last = kept.pop().filter(|&(_, value)| value != 0 && value != NEUTRAL);
+            kept.clear();
+            kept.extend(last.map(|(_, value)| (0, value)));
+        }
         self.unresolved = false;
         self.in_flight = false;
         self.open = internal;
@@ -168,6 +186,25 @@ impl Exchange {
         }
     }
 
+    /// Records a selection of the pair's source at a clock.
+    pub(crate) fn select_pair(&mut self, clock: u64, source: u32) {
+        let event = self.event(clock);
+        self.pair_selects.push((event, source));
+        self.unresolved = true;
+    }
+
+    /// Records a format at a clock.
+    pub(crate) fn format(&mut self, clock: u64, format: u32) {
+        let event = self.event(clock);
+        self.formats.push((event, format));
+        self.unresolved = true;
+    }
+
+    /// Whether items were or are received in pair mode.
+    pub(crate) fn receives_pairs(&self) -> bool {
+        self.formats.iter().any(|&(_, format)| format != 0)
+    }
+
     /// Records a pointer setting at a clock.
     pub(crate) fn point(&mut self, clock: u64, address: u32) {
         if self.open {
@@ -178,22 +215,27 @@ impl Exchange {
         }
     }
 
+    /// Bytes of an outgoing item.
+    pub(crate) fn width(&self) -> u32 {
+        if self.control & 4 == 0 { 4 } else { 8 }
+    }
+
     /// Records items sent from a clock on; continues the last record where memory and time run on.
     pub(crate) fn send(&mut self, clock: u64, items: u32) {
         let event = self.event(clock);
-        let (address, control) = (self.outgoing, self.control & 3);
-        self.outgoing = address.wrapping_add(4 * items);
+        let (address, control, width) = (self.outgoing, self.control & 3, self.width());
+        self.outgoing = address.wrapping_add(width * items);
         self.unresolved = true;
         if let Some(last) = self.sendings.last_mut()
             && last.words.is_none()
-            && last.control == control
+            && (last.control, last.width) == (control, width)
             && last.event + i64::from(last.items) == event
-            && last.address + 4 * last.items == address
+            && last.address + width * last.items == address
         {
             last.items += items;
             return;
         }
-        self.sendings.push(Sending { event, items, address, control, words: None });
+        self.sendings.push(Sending { event, items, width, address, control, words: None });
     }
 
     /// Forgets what was resolved.

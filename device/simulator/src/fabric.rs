@@ -1,7 +1,8 @@
 //! Moves the words of an exchange phase between tiles that wait (machine.md c.11).
 //!
 //! A receiver sees at its event e what the selected source sent at its own event e - T - 1, and stores it 52 + 2*row events
-//! later, at its pointer of that event. From a send to its store pass at least 19 events of any tile, so a stretch of words is
+//! later, at its pointer of that event. In 64-bit pair mode (c.7) the member of a pair that hears the source first selects it for both; an item
+//! passes the format of a member 51 + 2*row events after it was seen, and is stored two events after that. From a send to its store pass at least 19 events of any tile, so a stretch of words is
 //! read at its first send event and written at its first store event, all in the order of events; stretches that overlap in
 //! time in one conflict unit of a tile are faults, so nothing finer is needed.
 
@@ -9,11 +10,11 @@ use std::sync::Arc;
 
 use ipu21::exchange_word::NEUTRAL;
 use ipu21::memory::{UnitSet, units};
-use ipu21::route::route;
+use ipu21::route::{pair_route, route};
 use ipu21::tile::PhysTile;
 
 use crate::exchange::{Sending, Way};
-use crate::fault::{Cause, Fault, ReceiveError};
+use crate::fault::{Cause, Fault, PairRule, ReceiveError};
 use crate::memory::{ReadFault, span};
 use crate::tile::{State, Tile};
 
@@ -23,11 +24,13 @@ const NEVER: i64 = i64::MAX / 4;
 /// Words that a receiver saw and will store.
 #[derive(Clone, Copy, Debug)]
 struct Arrival {
-    /// Store event of the first word.
+    /// Store event of the first item.
     event: i64,
-    words: u32,
+    items: u32,
+    /// Bytes of an item as the receiver takes it.
+    width: u32,
     source: u32,
-    /// The sending and the first word inside it; `None` when nothing was sent.
+    /// The sending and the first item inside it; `None` when nothing was sent.
     sent: Option<(usize, u32)>,
 }
 
@@ -35,10 +38,21 @@ struct Arrival {
 #[derive(Clone, Copy, Debug)]
 struct Storing {
     event: i64,
-    words: u32,
+    items: u32,
+    width: u32,
     address: u32,
     source: u32,
     sent: (usize, u32),
+}
+
+impl Storing {
+    fn bytes(&self) -> u32 {
+        self.width * self.items
+    }
+
+    fn end(&self) -> i64 {
+        self.event + i64::from(self.items)
+    }
 }
 
 /// A step of the phase, ordered by event.
@@ -55,16 +69,24 @@ pub(crate) fn resolve(tiles: &mut [Tile]) -> Result<bool, Box<Fault>> {
     let mut settled = Vec::new();
     for index in 0..tiles.len() {
         queue_reads(&tiles[index], index, &mut actions);
-        let has_record = !tiles[index].exchange.selects.is_empty();
-        if has_record {
-            let Some(arrivals) = arrivals(tiles, index, &reach) else { continue };
+        let pairs = tiles[index].exchange.receives_pairs();
+        if pairs || !tiles[index].exchange.selects.is_empty() {
+            let Some(mut arrivals) = arrivals(tiles, index, &reach)? else { continue };
+            if pairs {
+                let Some(more) = pair_arrivals(tiles, index, &reach)? else { continue };
+                arrivals.extend(more);
+                arrivals.sort_by_key(|arrival| arrival.event);
+                tiles[index].exchange.formed = reach[index] - FORMAT_AHEAD;
+            }
             let storings = address(&mut tiles[index], &arrivals, reach[index])?;
             check_stores(&tiles[index], &storings)?;
             check_duplex(&tiles[index], &storings)?;
             check_accesses(&tiles[index], &storings)?;
+            check_partner_stores(tiles, index, &storings)?;
             actions.extend(storings.into_iter().map(|s| (s.event, index, Action::Write { storing: s })));
         }
         check_sends(&tiles[index])?;
+        check_partner_sends(tiles, index)?;
         settled.push(index);
     }
     actions.sort_by_key(|&(event, tile, action)| (event, tile, matches!(action, Action::Read { .. })));
@@ -91,7 +113,8 @@ fn resume(tile: &mut Tile) -> bool {
     if tile.state != State::Paused {
         return false;
     }
-    tile.exchange.in_flight = tile.exchange.selects.iter().any(|&(_, source)| source < ipu21::tile::COUNT as u32);
+    tile.exchange.in_flight = tile.exchange.selects.iter().any(|&(_, source)| source < ipu21::tile::COUNT as u32)
+        || tile.exchange.formats.last().is_some_and(|&(_, format)| format != 0);
     tile.exchange.logging = tile.exchange.in_flight;
     tile.pass = true;
     tile.state = State::Running;
@@ -111,8 +134,80 @@ fn delay(tile: PhysTile) -> i64 {
     52 + 2 * i64::from(tile.row())
 }
 
+/// Events from an item passing the format to its store.
+const FORMAT_AHEAD: i64 = 2;
+
+/// The stretches of `changes` inside `from..to`, with the value in force.
+fn stretches(changes: &[(i64, u32)], from: i64, to: i64) -> impl Iterator<Item = (i64, i64, u32)> + '_ {
+    changes.iter().enumerate().filter_map(move |(number, &(start, value))| {
+        let end = changes.get(number + 1).map_or(to, |next| next.0).min(to);
+        let start = start.max(from);
+        (start < end).then_some((start, end, value))
+    })
+}
+
+/// What a tile's pair saw while its format was a 64-bit one, as [`arrivals`].
+fn pair_arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Result<Option<Vec<Arrival>>, Box<Fault>> {
+    let tile = &tiles[index];
+    let lag = delay(tile.id) - 1;
+    let until = reach[index] - FORMAT_AHEAD;
+    let mut out = Vec::new();
+    for (start, end, format) in stretches(&tile.exchange.formats, tile.exchange.formed, until) {
+        if format == 0 {
+            continue;
+        }
+        // A format that stays at a barrier: one item too many is enough to fail.
+        let end = end.min(start.saturating_add(NEVER / 2));
+        let (from, to) = (start - lag, end - lag);
+        let partner = index ^ 2;
+        if to < NEVER / 4 && to > reach[partner] {
+            return Ok(None);
+        }
+        let misuse = |event, rule| receive_fault(tile, event, Cause::PairMisuse { event, rule });
+        let mut seen: Vec<(i64, i64)> = Vec::new();
+        for member in [index, partner] {
+            for (start, end, value) in stretches(&tiles[member].exchange.pair_selects, from, to) {
+                if value == NEUTRAL {
+                    continue;
+                }
+                let listener = tiles[member].id;
+                let source = value ^ u32::from(listener.get()) & 2;
+                let sender = &tiles[source as usize];
+                let way = pair_route(sender.id, listener);
+                if way.early != listener {
+                    return Err(misuse(start + lag, PairRule::LateMember));
+                }
+                if route(sender.id, tile.id).direction.control() != format {
+                    return Err(misuse(start + lag, PairRule::Format));
+                }
+                let shift = i64::from(way.offset);
+                if end < NEVER / 4 && end - shift > reach[source as usize] {
+                    return Ok(None);
+                }
+                seen.push((start, end));
+                let store = shift + lag + FORMAT_AHEAD;
+                see(&sender.exchange.sendings, start - shift, end - shift, format, |from, items, sent| {
+                    out.push(Arrival { event: from + store, items, width: 8, source, sent });
+                });
+            }
+        }
+        seen.sort_unstable();
+        let mut at = from;
+        for (start, end) in seen.into_iter().chain([(to, to)]) {
+            if start < at {
+                return Err(misuse(start + lag, PairRule::TwoSelections));
+            }
+            if start > at {
+                out.push(Arrival { event: at + lag + FORMAT_AHEAD, items: 1, width: 8, source: NEUTRAL, sent: None });
+            }
+            at = end;
+        }
+    }
+    Ok(Some(out))
+}
+
 /// What a receiver saw and stores before `reach`; nothing if a source has not come far enough.
-fn arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Option<Vec<Arrival>> {
+fn arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Result<Option<Vec<Arrival>>, Box<Fault>> {
     let tile = &tiles[index];
     let until = reach[index] - delay(tile.id);
     let selects = &tile.exchange.selects;
@@ -129,14 +224,21 @@ fn arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Option<Vec<Arrival>>
         // A source left selected at a barrier sends nothing more; one word too many is enough to fail.
         let end = end.min(start.saturating_add(NEVER / 2));
         if end < NEVER / 2 && end - shift > reach[source as usize] {
-            return None;
+            return Ok(None);
         }
         let store = shift + delay(tile.id);
-        see(&sender.exchange.sendings, start - shift, end - shift, way.direction.control(), |from, words, sent| {
-            out.push(Arrival { event: from + store, words, source, sent });
+        see(&sender.exchange.sendings, start - shift, end - shift, way.direction.control(), |from, items, sent| {
+            out.push(Arrival { event: from + store, items, width: 4, source, sent });
         });
     }
-    Some(out)
+    for arrival in &out {
+        let (from, to) = (arrival.event - FORMAT_AHEAD, arrival.event - FORMAT_AHEAD + i64::from(arrival.items));
+        if stretches(&tile.exchange.formats, from, to).any(|(.., format)| format != 0) {
+            let cause = Cause::PairMisuse { event: arrival.event, rule: PairRule::Width };
+            return Err(receive_fault(tile, arrival.event, cause));
+        }
+    }
+    Ok(Some(out))
 }
 
 /// Splits the sender's events `from..to` into sent stretches and silence.
@@ -172,13 +274,13 @@ fn address(tile: &mut Tile, arrivals: &[Arrival], reach: i64) -> Result<Vec<Stor
     let mut out: Vec<Storing> = Vec::with_capacity(arrivals.len());
     for arrival in arrivals {
         let mut event = arrival.event;
-        let end = event + i64::from(arrival.words);
+        let end = event + i64::from(arrival.items);
         while event < end {
             while let Some((_, value)) = settings.next_if(|&(at, _)| at <= event) {
                 pointer = Some(value);
             }
             let stop = settings.peek().map_or(end, |&(at, _)| at.min(end));
-            let words = (stop - event) as u32;
+            let (items, width) = ((stop - event) as u32, arrival.width);
             let Some(address) = pointer else {
                 return Err(receive_fault(tile, event, Cause::NoPointer { event }));
             };
@@ -187,8 +289,11 @@ fn address(tile: &mut Tile, arrivals: &[Arrival], reach: i64) -> Result<Vec<Stor
                 return Err(receive_fault(tile, event, cause));
             };
             let from = from + (event - arrival.event) as u32;
-            out.push(Storing { event, words, address, source: arrival.source, sent: (sending, from) });
-            pointer = Some(address.wrapping_add(4 * words));
+            if !address.is_multiple_of(width) {
+                return Err(receive_fault(tile, event, Cause::PairMisuse { event, rule: PairRule::Unaligned }));
+            }
+            out.push(Storing { event, items, width, address, source: arrival.source, sent: (sending, from) });
+            pointer = Some(address.wrapping_add(width * items));
             event = stop;
         }
     }
@@ -224,15 +329,15 @@ fn receive_fault(tile: &Tile, event: i64, cause: Cause) -> Box<Fault> {
 fn check_stores(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
     for storing in storings {
         let error = |error, event| receive_fault(tile, event, Cause::Receive { error, address: storing.address, event });
-        if span(storing.address, 4 * storing.words).is_err() {
+        if span(storing.address, storing.bytes()).is_err() {
             return Err(error(ReceiveError::Address, storing.event));
         }
-        let end = storing.event + i64::from(storing.words);
+        let end = storing.end();
         let (launched, done) = (tile.exchange.event(tile.launched), tile.exchange.event(tile.done));
         if launched < end && storing.event < done {
             return Err(error(ReceiveError::WorkersActive, storing.event.max(launched)));
         }
-        let touched = units(storing.address, 4 * storing.words);
+        let touched = units(storing.address, storing.bytes());
         if let Some(event) = fetch_meets(tile, storing.event, end, touched) {
             return Err(error(ReceiveError::ClashFetch, event));
         }
@@ -244,7 +349,7 @@ fn check_stores(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
 fn check_sends(tile: &Tile) -> Result<(), Box<Fault>> {
     for sending in tile.exchange.sendings.iter().filter(|sending| sending.words.is_none()) {
         let end = sending.event + i64::from(sending.items);
-        let touched = units(sending.address, 4 * sending.items);
+        let touched = units(sending.address, sending.width * sending.items);
         if let Some(event) = fetch_meets(tile, sending.event, end, touched) {
             return Err(receive_fault(tile, event, Cause::SendFetchConflict { address: sending.address, event }));
         }
@@ -267,13 +372,14 @@ fn fetch_meets(tile: &Tile, from: i64, to: i64, touched: UnitSet) -> Option<i64>
 fn check_duplex(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
     let sendings = &tile.exchange.sendings;
     for storing in storings {
-        let end = storing.event + i64::from(storing.words);
+        let end = storing.end();
         let first = sendings.partition_point(|s| s.event + i64::from(s.items) <= storing.event);
         for sending in sendings[first..].iter().take_while(|sending| sending.event < end) {
             let from = storing.event.max(sending.event);
             let to = end.min(sending.event + i64::from(sending.items));
-            let part = |address: u32, event: i64| units(address + 4 * (from - event) as u32, 4 * (to - from) as u32);
-            if part(storing.address, storing.event).intersects(part(sending.address, sending.event)) {
+            let part = |address: u32, event: i64, width: u32| units(address + width * (from - event) as u32, width * (to - from) as u32);
+            let stored = part(storing.address, storing.event, storing.width);
+            if stored.intersects(part(sending.address, sending.event, sending.width)) {
                 let cause = Cause::Receive { error: ReceiveError::ClashData, address: storing.address, event: from };
                 return Err(receive_fault(tile, from, cause));
             }
@@ -285,10 +391,10 @@ fn check_duplex(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
 /// The supervisor's loads and stores against incoming writes of the same clock (receive error 1).
 fn check_accesses(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
     for storing in storings {
-        let during = storing.event..storing.event + i64::from(storing.words);
+        let during = storing.event..storing.end();
         for &(event, accessed) in tile.exchange.accesses.iter().filter(|(event, _)| during.contains(event)) {
-            let address = storing.address + 4 * (event - storing.event) as u32;
-            if accessed.intersects(units(address, 4)) {
+            let address = storing.address + storing.width * (event - storing.event) as u32;
+            if accessed.intersects(units(address, storing.width)) {
                 return Err(receive_fault(tile, event, Cause::Receive { error: ReceiveError::ClashData, address, event }));
             }
         }
@@ -296,24 +402,61 @@ fn check_accesses(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
     Ok(())
 }
 
+/// The partner of a tile that sends 64-bit items does not use the exchange meanwhile (I23): its stores.
+fn check_partner_stores(tiles: &[Tile], index: usize, storings: &[Storing]) -> Result<(), Box<Fault>> {
+    let Some(partner) = tiles.get(index ^ 2) else { return Ok(()) };
+    let tile = &tiles[index];
+    for storing in storings {
+        let during = |event: i64| event + tile.exchange.origin as i64 - partner.exchange.origin as i64;
+        busy(tile, partner, storing.event, during(storing.event)..during(storing.end()))?;
+    }
+    Ok(())
+}
+
+/// As [`check_partner_stores`], its sends.
+fn check_partner_sends(tiles: &[Tile], index: usize) -> Result<(), Box<Fault>> {
+    let Some(partner) = tiles.get(index ^ 2) else { return Ok(()) };
+    let tile = &tiles[index];
+    for sending in &tile.exchange.sendings {
+        let during = |event: i64| event + tile.exchange.origin as i64 - partner.exchange.origin as i64;
+        let end = sending.event + i64::from(sending.items);
+        busy(tile, partner, sending.event, during(sending.event)..during(end))?;
+    }
+    Ok(())
+}
+
+/// A fault of `tile` when `partner` sends 64-bit items at these events of its own.
+fn busy(tile: &Tile, partner: &Tile, event: i64, during: std::ops::Range<i64>) -> Result<(), Box<Fault>> {
+    let wide = partner.exchange.sendings.iter().filter(|sending| sending.width == 8);
+    let meets = |sending: &Sending| sending.event < during.end && during.start < sending.event + i64::from(sending.items);
+    match wide.into_iter().any(meets) {
+        true => Err(receive_fault(tile, event, Cause::PairMisuse { event, rule: PairRule::PartnerBusy })),
+        false => Ok(()),
+    }
+}
+
 fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<Fault>> {
     match action {
         Action::Read { sending } => read(&mut tiles[index], sending),
         Action::Write { storing } => {
             let (sending, from) = storing.sent;
-            let words = tiles[storing.source as usize].exchange.sendings[sending].words.clone();
+            let sent = &tiles[storing.source as usize].exchange.sendings[sending];
+            let (words, width) = (sent.words.clone(), sent.width);
             let source = tiles[storing.source as usize].id;
             let tile = &mut tiles[index];
-            let from = from as usize;
-            let part = words.as_deref().and_then(|words| words.get(from..from + storing.words as usize));
             let (event, address) = (storing.event, storing.address);
+            if width != storing.width {
+                return Err(receive_fault(tile, event, Cause::PairMisuse { event, rule: PairRule::Width }));
+            }
+            let (from, count) = ((from * width / 4) as usize, storing.bytes() / 4);
+            let part = words.as_deref().and_then(|words| words.get(from..from + count as usize));
             let Some(part) = part else {
                 return Err(receive_fault(tile, event, Cause::NothingSent { source: storing.source, event, address }));
             };
             tile.memory
                 .write_words(address, part)
                 .map_err(|_| receive_fault(tile, event, Cause::Receive { error: ReceiveError::Address, address, event }))?;
-            tile.exchange.note(event, storing.words, address, Way::Received { source });
+            tile.exchange.note(event, count, address, Way::Received { source });
             Ok(())
         }
     }
@@ -321,9 +464,9 @@ fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<F
 
 fn read(tile: &mut Tile, number: usize) -> Result<(), Box<Fault>> {
     let sending = &tile.exchange.sendings[number];
-    let (address, items, event) = (sending.address, sending.items, sending.event);
-    let mut words = Vec::with_capacity(items as usize);
-    if let Err(fault) = tile.memory.read_words(address, items, &mut words) {
+    let (address, count, event) = (sending.address, sending.items * sending.width / 4, sending.event);
+    let mut words = Vec::with_capacity(count as usize);
+    if let Err(fault) = tile.memory.read_words(address, count, &mut words) {
         let cause = match fault {
             ReadFault::Poison { address } => Cause::PoisonSent { address },
             ReadFault::Outside { address, .. } => Cause::AddressOutside { address, access: crate::fault::Access::Send },
@@ -332,6 +475,6 @@ fn read(tile: &mut Tile, number: usize) -> Result<(), Box<Fault>> {
     }
     let directions = sending.control;
     tile.exchange.sendings[number].words = Some(Arc::from(words));
-    tile.exchange.note(event, items, address, Way::Sent { directions });
+    tile.exchange.note(event, count, address, Way::Sent { directions });
     Ok(())
 }

@@ -63,6 +63,39 @@ pub enum ReceiveError {
     WorkersActive,
 }
 
+/// The rules of 64-bit pair mode that rows can break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PairRule {
+    /// The member of the receiving pair that hears the source later selected it.
+    LateMember,
+    /// Both members of the pair select.
+    TwoSelections,
+    /// FORMAT is not the direction the items come from.
+    Format,
+    /// A 32-bit receiver listens to 64-bit items, or the other way round.
+    Width,
+    /// The partner of the sending tile sends or stores meanwhile.
+    PartnerBusy,
+    /// The address is no multiple of 8.
+    Unaligned,
+    /// The pair's source and the other stream's control change at one event.
+    Coincident,
+}
+
+impl fmt::Display for PairRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            PairRule::LateMember => "the member that hears the source later selects it",
+            PairRule::TwoSelections => "both members of the pair select",
+            PairRule::Format => "the format is not the direction of the items",
+            PairRule::Width => "the format is not the width of the items",
+            PairRule::PartnerBusy => "the partner of the sending tile uses the exchange",
+            PairRule::Unaligned => "the address is no multiple of 8",
+            PairRule::Coincident => "the pair's source and another control change at one event",
+        })
+    }
+}
+
 /// Why a tile stopped. Every variant carries what is needed to find the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -231,6 +264,13 @@ pub enum Cause {
         /// The port of this tile's group.
         expected: u32,
     },
+    /// Paired 64-bit misuse: a rule of pair mode is broken (machine.md c.7).
+    PairMisuse {
+        /// Event on this tile's counter.
+        event: i64,
+        /// Which rule.
+        rule: PairRule,
+    },
     /// `sync` of a zone that the simulator does not know.
     InvalidSyncZone {
         /// The zone.
@@ -388,6 +428,7 @@ impl fmt::Display for Cause {
             Cause::ExternalMuxOutOfRange { mux, expected } => {
                 write!(f, "external source {mux:#x} selected, this tile's port is {expected:#x}")
             }
+            Cause::PairMisuse { event, rule } => write!(f, "paired 64-bit misuse at event {event}: {rule}"),
             Cause::InvalidSyncZone { zone } => write!(f, "sync zone {zone} is not simulated"),
             Cause::SyncWhileAnnounced { credits } => write!(f, "sync while {credits} announced barriers are outstanding"),
             Cause::AnnounceOverflow { credits } => write!(f, "{credits} announced barriers overflow the counter"),

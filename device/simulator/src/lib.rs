@@ -45,7 +45,7 @@ mod single_tile;
 pub use barrier::{Latency, empty_phase_instructions};
 pub use chip::{Chip, ChipOptions, Counters, Stop, Waiting, WatchHit};
 pub use exchange::{Message, Way};
-pub use fault::{Access, Cause, Context, Fault, Place, ReceiveError};
+pub use fault::{Access, Cause, Context, Fault, PairRule, Place, ReceiveError};
 pub use image::{LoadFault, Segment};
 pub use memory::ReadFault;
 pub use single_tile::{CallMeasurement, SingleTile, measure_call};

@@ -7,7 +7,7 @@ use ipu21::memory::{FETCH_LOOK_AHEAD, units};
 
 use crate::barrier::SLOT;
 use crate::code::Operation;
-use crate::fault::{Cause, Step, fail};
+use crate::fault::{Cause, PairRule, Step, fail};
 use crate::load_store;
 use crate::memory::{ReadFault, span};
 use crate::operation::Kind;
@@ -245,12 +245,8 @@ impl Tile {
                 self.check_mux(value)?;
                 self.exchange.select(self.clock, value);
             }
-            csr::INCOMING_MUXPAIR if value != NEUTRAL => {
-                return fail(Cause::NotSimulated { form: "64-bit pair mode, INCOMING_MUXPAIR", value });
-            }
-            csr::INCOMING_FORMAT if value != 0 => {
-                return fail(Cause::NotSimulated { form: "64-bit pair mode, INCOMING_FORMAT", value });
-            }
+            csr::INCOMING_MUXPAIR => self.select_control(0, 1, value)?,
+            csr::INCOMING_FORMAT => self.pointer_control(0, 1, value)?,
             csr::INCOMING_DCOUNT => self.arrived = 0,
             0 | STRAP.. => return fail(Cause::NotSimulated { form: "control register of the supervisor", value: number }),
             _ => {}
@@ -385,14 +381,14 @@ impl Tile {
             Kind::Send => {
                 let items = bits(word, 26, 21) + 1;
                 self.exchange.control = bits(word, 2, 0);
-                self.exchange.outgoing = outgoing_base.wrapping_add(4 * bits(word, 20, 3));
+                self.exchange.outgoing = outgoing_base.wrapping_add(self.exchange.width() * bits(word, 20, 3));
                 self.send(items)?;
                 items
             }
             Kind::SendOffset => {
                 let items = (bits(word, 26, 21) | bits(word, 19, 14) << 6) + 1;
                 self.exchange.control = bits(word, 2, 0);
-                self.exchange.outgoing = self.exchange.outgoing.wrapping_add(4 * bits(word, 13, 3));
+                self.exchange.outgoing = self.exchange.outgoing.wrapping_add(self.exchange.width() * bits(word, 13, 3));
                 self.send(items)?;
                 items
             }
@@ -411,7 +407,10 @@ impl Tile {
                 let items = bits(word, 26, 21) + 1;
                 let second = operation.second;
                 self.exchange.control = bits(word, 2, 0);
-                self.exchange.outgoing = outgoing_base.wrapping_add(4 * bits(word, 20, 3));
+                self.exchange.outgoing = outgoing_base.wrapping_add(self.exchange.width() * bits(word, 20, 3));
+                if bits(second, 31, 31) == 1 {
+                    return fail(self.pair_misuse(1, PairRule::Coincident));
+                }
                 self.select_control(1, bits(second, 31, 31), bits(second, 30, 18))?;
                 self.pointer_control(1, bits(word, 27, 27), bits(second, 17, 0))?;
                 self.send(items)?;
@@ -424,9 +423,17 @@ impl Tile {
         Ok(())
     }
 
+    fn pair_misuse(&self, after: u64, rule: PairRule) -> Cause {
+        Cause::PairMisuse { event: self.exchange.event(self.clock + after), rule }
+    }
+
     fn pointer_control(&mut self, after: u64, selector: u32, value: u32) -> Step {
         if selector == 1 {
-            return if value == 0 { Ok(()) } else { fail(Cause::NotSimulated { form: "64-bit pair mode, FORMAT", value }) };
+            if value > 2 {
+                return fail(self.pair_misuse(after, PairRule::Format));
+            }
+            self.exchange.format(self.clock + after, value);
+            return Ok(());
         }
         let address = self.csr[csr::INCOMING_BASE as usize].wrapping_add(4 * value);
         self.exchange.point(self.clock + after, address);
@@ -435,8 +442,11 @@ impl Tile {
 
     fn select_control(&mut self, after: u64, selector: u32, value: u32) -> Step {
         if selector == 1 {
-            let form = "64-bit pair mode, MUXPAIR";
-            return if value == NEUTRAL { Ok(()) } else { fail(Cause::NotSimulated { form, value }) };
+            if value != NEUTRAL && value >= ipu21::tile::COUNT as u32 {
+                return fail(Cause::InvalidMux { value });
+            }
+            self.exchange.select_pair(self.clock + after, value);
+            return Ok(());
         }
         self.check_mux(value)?;
         self.exchange.select(self.clock + after, value);
@@ -445,16 +455,16 @@ impl Tile {
 
     /// Sends items: to the fabric, or to the host port while it is selected.
     fn send(&mut self, items: u32) -> Step {
-        let control = self.exchange.control;
-        if control & 4 != 0 {
-            return fail(Cause::NotSimulated { form: "64-bit pair mode, send", value: control });
-        }
+        let (control, width) = (self.exchange.control, self.exchange.width());
         if control & 3 == 0 {
             return Ok(());
         }
         let address = self.exchange.outgoing;
-        if span(address, 4 * items).is_err() {
+        if span(address, width * items).is_err() {
             return fail(Cause::AddressOutside { address, access: crate::fault::Access::Send });
+        }
+        if !address.is_multiple_of(width) {
+            return fail(self.pair_misuse(0, PairRule::Unaligned));
         }
         if !EXTERNAL.contains(&self.exchange.mux) {
             self.exchange.send(self.clock, items);

@@ -323,7 +323,7 @@ const KERNELS: &[Case] = &[
         spoil: |place| place.replace("gemm.S", "        runall ", "        runnall "),
         arguments: RUN,
         code: 2,
-        message: "//:program[kernel_object/gemm{…}]: gemm.S:83:9: unknown instruction `runnall`; nearest is `runall`\n",
+        message: "//:program[kernel_object/gemm{…}]: gemm.S:87:9: unknown instruction `runnall`; nearest is `runall`\n",
     },
     Case {
         name: "assembly without its entry",
