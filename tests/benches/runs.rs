@@ -23,7 +23,8 @@ fn product(size: u32) -> Task {
         op: vec![compiled::operation("c", "matmul", &["a", "b"])],
         outputs: None,
     };
-    Task { declaration, layout: Layout::on(1472), checkpoints: Vec::new() }
+    // With f16 partial sums: their error is below 3e-2 for results of variance 1.
+    Task { declaration, layout: Layout { accuracy: 3e-2, ..Layout::on(1472) }, checkpoints: Vec::new() }
 }
 
 /// Small values, so that no sum leaves f16.

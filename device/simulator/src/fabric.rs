@@ -402,9 +402,14 @@ fn check_accesses(tile: &Tile, storings: &[Storing]) -> Result<(), Box<Fault>> {
     Ok(())
 }
 
+/// The partner of a tile, when it sends 64-bit items.
+fn wide_partner(tiles: &[Tile], index: usize) -> Option<&Tile> {
+    tiles.get(index ^ 2).filter(|partner| partner.exchange.sendings.iter().any(|sending| sending.width == 8))
+}
+
 /// The partner of a tile that sends 64-bit items does not use the exchange meanwhile (I23): its stores.
 fn check_partner_stores(tiles: &[Tile], index: usize, storings: &[Storing]) -> Result<(), Box<Fault>> {
-    let Some(partner) = tiles.get(index ^ 2) else { return Ok(()) };
+    let Some(partner) = wide_partner(tiles, index) else { return Ok(()) };
     let tile = &tiles[index];
     for storing in storings {
         let during = |event: i64| event + tile.exchange.origin as i64 - partner.exchange.origin as i64;
@@ -415,7 +420,7 @@ fn check_partner_stores(tiles: &[Tile], index: usize, storings: &[Storing]) -> R
 
 /// As [`check_partner_stores`], its sends.
 fn check_partner_sends(tiles: &[Tile], index: usize) -> Result<(), Box<Fault>> {
-    let Some(partner) = tiles.get(index ^ 2) else { return Ok(()) };
+    let Some(partner) = wide_partner(tiles, index) else { return Ok(()) };
     let tile = &tiles[index];
     for sending in &tile.exchange.sendings {
         let during = |event: i64| event + tile.exchange.origin as i64 - partner.exchange.origin as i64;
