@@ -11,7 +11,7 @@ use ipu21::parameters::Parameters;
 pub struct Latency {
     /// Barrier of all tiles (`sync 3`).
     pub internal: u64,
-    /// Barrier with the host (`sync 7`, `sync 15`).
+    /// Barrier of a group of chips, with the host or without (`sync 4` to `sync 7`, `sync 12` to `sync 15`).
     pub host: u64,
 }
 

@@ -167,6 +167,11 @@ impl Chip {
         self.host.credits += barriers;
     }
 
+    /// Permits this many more barriers of group 1 with the host.
+    pub fn grant_group_1(&mut self, barriers: u32) {
+        self.host.credits_of_group_1 += barriers;
+    }
+
     /// Runs until nobody can move.
     pub fn run(&mut self) -> Stop {
         loop {
@@ -235,8 +240,8 @@ impl Chip {
         let mut zone = None;
         for tile in &self.tiles {
             match tile.state {
-                State::Barrier { zone: 3 } if zone.is_none_or(|z| z == 3) => zone = Some(3),
-                State::Barrier { zone: 7 | 15 } if zone.is_none_or(|z| z == 7) => zone = Some(7),
+                // Zones 12 to 15 are the master variants of 4 to 7.
+                State::Barrier { zone: z } if zone.is_none_or(|agreed| agreed == z & 7) => zone = Some(z & 7),
                 State::Barrier { .. } => return None,
                 _ if tile.credits > 0 => {}
                 _ => return None,
@@ -248,15 +253,18 @@ impl Chip {
     fn complete_barrier(&mut self) -> Result<bool, Box<Fault>> {
         let Some(zone) = self.agreed_zone() else { return Ok(false) };
         let internal = zone == 3;
-        if internal {
-            fabric::resolve(&mut self.tiles)?;
-        } else {
-            if self.host.credits == 0 {
-                return Ok(false);
+        match zone {
+            3 => _ = fabric::resolve(&mut self.tiles)?,
+            // Groups 1 and 2 without the host: the chip is alone in both.
+            4 | 6 => {}
+            _ => {
+                if *self.host.credits_for(zone) == 0 {
+                    return Ok(false);
+                }
+                self.serve()?;
+                self.host.close(&self.tiles).map_err(|(index, cause)| self.tiles[index].supervisor_fault(cause))?;
+                *self.host.credits_for(zone) -= 1;
             }
-            self.serve()?;
-            self.host.close(&self.tiles).map_err(|(index, cause)| self.tiles[index].supervisor_fault(cause))?;
-            self.host.credits -= 1;
         }
         let latest = self.tiles.iter().map(|tile| tile.arrival).max().unwrap_or(0);
         let release = latest + if internal { self.latency.internal } else { self.latency.host };
@@ -274,7 +282,7 @@ impl Chip {
         if let Some(number) = self.common_trap() {
             return Stop::Trap { number };
         }
-        if self.agreed_zone() == Some(7) {
+        if matches!(self.agreed_zone(), Some(5 | 7)) {
             return Stop::HostBarrier;
         }
         let ended = |tile: &Tile| matches!(tile.state, State::Halted | State::Announced | State::Idle);

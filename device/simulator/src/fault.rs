@@ -271,7 +271,7 @@ pub enum Cause {
         /// Which rule.
         rule: PairRule,
     },
-    /// `sync` of a zone that the simulator does not know.
+    /// `sync` of a zone that there is not.
     InvalidSyncZone {
         /// The zone.
         zone: u32,
@@ -429,7 +429,7 @@ impl fmt::Display for Cause {
                 write!(f, "external source {mux:#x} selected, this tile's port is {expected:#x}")
             }
             Cause::PairMisuse { event, rule } => write!(f, "paired 64-bit misuse at event {event}: {rule}"),
-            Cause::InvalidSyncZone { zone } => write!(f, "sync zone {zone} is not simulated"),
+            Cause::InvalidSyncZone { zone } => write!(f, "there is no sync zone {zone}"),
             Cause::SyncWhileAnnounced { credits } => write!(f, "sync while {credits} announced barriers are outstanding"),
             Cause::AnnounceOverflow { credits } => write!(f, "{credits} announced barriers overflow the counter"),
             Cause::CountTooGreat { expected, arrived } => {

@@ -66,7 +66,10 @@ fn length(word0: u32, word1: u32) -> u32 {
 #[derive(Debug, Default)]
 pub(crate) struct HostPort {
     pub(crate) pages: Vec<Vec<u8>>,
+    /// Barriers of group 2 that the host permits.
     pub(crate) credits: u32,
+    /// Barriers of group 1 that the host permits.
+    pub(crate) credits_of_group_1: u32,
     announced: Vec<bool>,
     sent: Vec<bool>,
     finished: Vec<bool>,
@@ -77,6 +80,11 @@ impl HostPort {
     /// No pages, no credits.
     pub(crate) fn new() -> HostPort {
         HostPort { announced: vec![false; COUNT], sent: vec![false; COUNT], finished: vec![false; COUNT], ..HostPort::default() }
+    }
+
+    /// The barriers that the host permits in zone 5 or 7 (machine.md d.1).
+    pub(crate) fn credits_for(&mut self, zone: u32) -> &mut u32 {
+        if zone == 5 { &mut self.credits_of_group_1 } else { &mut self.credits }
     }
 
     /// Handles every complete packet of a tile; a tile at `sync 0` goes on when its count is reached.

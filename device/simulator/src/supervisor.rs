@@ -338,13 +338,13 @@ impl Tile {
             1 if self.credits == 0 => self.clock += instruction,
             1 => self.state = State::Announced,
             2 => self.joining = true,
-            3 | 7 | 15 => {
+            3..=7 | 12..=15 => {
                 if self.credits != 0 {
                     return fail(Cause::SyncWhileAnnounced { credits: self.credits });
                 }
                 self.check_zone(zone)?;
                 self.arrival = self.clock;
-                self.master = zone == 15;
+                self.master = zone >= 12;
                 self.state = State::Barrier { zone };
             }
             _ => return fail(Cause::InvalidSyncZone { zone }),
@@ -356,7 +356,7 @@ impl Tile {
         let mux = self.exchange.mux;
         match (zone, EXTERNAL.contains(&mux)) {
             (3, true) => fail(Cause::InternalSyncWithExternalMux { mux }),
-            (7 | 15, false) => fail(Cause::ExternalSyncWithInternalMux { mux }),
+            (5 | 7 | 13 | 15, false) => fail(Cause::ExternalSyncWithInternalMux { mux }),
             _ => Ok(()),
         }
     }

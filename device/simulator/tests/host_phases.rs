@@ -177,3 +177,22 @@ fn a_host_barrier_needs_the_host_port_selected() {
     assert_eq!(fault.cause, Cause::ExternalSyncWithInternalMux { mux: 0x640 });
     assert_eq!(fault.pc, ENTRY + 4);
 }
+
+/// Zones 5 and 13 are those of group 1, whose marks are its own.
+#[test]
+fn barriers_of_group_1_take_its_own_marks() {
+    for zone in [5, 13] {
+        let mut chip = chip(1);
+        let tile = PhysTile::new(0).unwrap();
+        let mux = 0x600 + u32::from(tile.group_owner().get());
+        let code = [0x1980_0000 | mux, 0x4380_80a0, 0x4180_0000 | zone, 0x1980_0640, 0x4380_80a0, 0x43a0_0000];
+        let busy = vec![(tile, vec![program(vec![call(PHASE_CODE)]), segment(PHASE_CODE, &code)])];
+        load_all(&mut chip, &busy, &program(vec![word("sans.zi19", &[0]), word("sync.zi4", &[1])]));
+        chip.start();
+        assert_eq!(chip.run(), Stop::HostBarrier, "zone {zone}");
+        chip.grant(1);
+        assert_eq!(chip.run(), Stop::HostBarrier, "zone {zone}: a mark of group 2");
+        chip.grant_group_1(1);
+        assert_eq!(chip.run(), Stop::Finished, "zone {zone}");
+    }
+}

@@ -93,6 +93,38 @@ pub(crate) struct Part {
     pub(crate) limit: Option<usize>,
 }
 
+/// What to do with a phase.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ExchangeCommand {
+    /// Find a schedule, and tell its horizon, the bound that no schedule can be below, and the work it took
+    Schedule {
+        /// The phase: index, source_tile, words, width, source_addresses, destinations
+        #[arg(value_name = "PHASE.tsv")]
+        phase: Utf8PathBuf,
+        /// Write the start events here: index, start
+        #[arg(long, value_name = "SCHEDULE.tsv")]
+        out: Option<Utf8PathBuf>,
+        /// So many times the usual work; above 1 until the bound itself is met
+        #[arg(long, default_value_t = 1, value_name = "N")]
+        effort: u32,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check a schedule against all rules of a phase, and name those it breaks
+    Check {
+        /// The phase
+        #[arg(value_name = "PHASE.tsv")]
+        phase: Utf8PathBuf,
+        /// Its start events
+        #[arg(value_name = "SCHEDULE.tsv")]
+        schedule: Utf8PathBuf,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// What to do with the store.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StoreCommand {
@@ -316,6 +348,11 @@ pub(crate) enum Command {
     },
     /// Run a program on the simulated chip, stop where something is to be seen, and look at it; `help` lists what can be asked
     Debug(DebugArguments),
+    /// Schedule exchange phases given as tables, or check schedules of them
+    Exchange {
+        #[command(subcommand)]
+        command: ExchangeCommand,
+    },
     /// Assemble a source to an object file
     Asm(AsmArguments),
     /// Write the code of an object or executable file as a source that assembles to the same bytes

@@ -12,7 +12,7 @@ use crate::bound::RECEIVER_GUARD;
 use crate::problem::{Problem, Transfer};
 
 /// Longest message (machine.md c.5).
-const LONGEST: u32 = 4148;
+pub(crate) const LONGEST: u32 = 4148;
 
 /// A message to be given a start event.
 #[derive(Clone, Debug)]

@@ -21,6 +21,8 @@ mod search;
 
 mod scheduler;
 
+mod phase_file;
+
 mod events;
 mod row;
 
@@ -38,8 +40,10 @@ pub use check_rows::{PlacedRow, validate_rows};
 pub use check_schedule::validate;
 pub use events::{Control, Send, Setting, TileEvents, lower};
 pub use message::{Spot, TimedMessage, Width};
+pub use phase_file::{Judged, PlacedTransfer, TextFault, judge, phase_text, problem_of, read_phase, read_starts, starts_text};
 pub use problem::{BufferId, Fault, Place, Problem, Transfer};
 pub use row::{Row, RowCause, RowFault, row, rows, timed_rows};
 pub use schedule::{Figures, Kind, Message, Schedule, TilePlan};
-pub use scheduler::schedule;
+pub use scheduler::{schedule, schedule_with};
+pub use search::Effort;
 pub use violation::{Invariant, Violation};

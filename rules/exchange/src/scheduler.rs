@@ -11,17 +11,25 @@ use crate::message::{Width, control};
 use crate::problem::{BufferId, Fault, Place, Problem};
 use crate::row::row;
 use crate::schedule::{Figures, Message, Schedule, TilePlan};
-use crate::search::{Found, search};
+use crate::search::{Effort, Found, search};
 
 /// Gives every message of a phase its start event, in 32-bit mode.
 ///
 /// # Errors
 /// What is wrong with the problem; every sound problem has a schedule.
 pub fn schedule(problem: &Problem) -> Result<Schedule, Vec<Fault>> {
+    schedule_with(problem, Effort::DEFAULT)
+}
+
+/// As [`schedule`], with more work.
+///
+/// # Errors
+/// Those of [`schedule`].
+pub fn schedule_with(problem: &Problem, effort: Effort) -> Result<Schedule, Vec<Fault>> {
     problem.check()?;
     let jobs = Jobs::new(problem);
     let bound = estimate(problem);
-    let found = search(&jobs, bound as i32);
+    let found = search(&jobs, bound as i32, effort);
     let messages: Vec<Message> = (0..jobs.jobs.len()).map(|index| message(problem, &jobs, &found, index)).collect();
     let figures = Figures {
         transfers: problem.transfers.len() as u32,

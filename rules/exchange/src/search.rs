@@ -19,6 +19,23 @@ const TOTAL_WORK: u64 = 100_000_000;
 /// A schedule within this part of the bound is good enough.
 const GOOD_ENOUGH: i32 = 200;
 
+/// How much work the search may do: so many times the usual one. With more than once it goes on until the bound itself is met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effort(u32);
+
+impl Effort {
+    /// The usual work.
+    pub const DEFAULT: Self = Self(1);
+    /// The most times.
+    pub const MAX: u32 = 1000;
+
+    /// So many times the usual work; `None` outside 1..=1000.
+    #[must_use]
+    pub const fn new(times: u32) -> Option<Self> {
+        if times >= 1 && times <= Self::MAX { Some(Self(times)) } else { None }
+    }
+}
+
 /// Start events and where they came from.
 pub(crate) struct Found {
     pub(crate) starts: Vec<i32>,
@@ -29,31 +46,33 @@ pub(crate) struct Found {
 }
 
 /// The shortest schedule found; one close to `bound` ends the search early.
-pub(crate) fn search(jobs: &Jobs, bound: i32) -> Found {
+pub(crate) fn search(jobs: &Jobs, bound: i32, effort: Effort) -> Found {
     let mut fabric = Fabric::new(jobs);
-    let good = bound + bound / GOOD_ENOUGH;
+    let good = if effort == Effort::DEFAULT { bound + bound / GOOD_ENOUGH } else { bound };
+    let times = u64::from(effort.0);
     let mut found = Found { starts: Vec::new(), horizon: 0, kind: Kind::Loaded, initial_horizon: 0, improvements: 0 };
     for kind in [Kind::Loaded, Kind::Ring, Kind::Colour, Kind::Clock, Kind::Multicast, Kind::Program] {
         let first = found.starts.is_empty();
-        if !first && (found.horizon <= good || fabric.work > TOTAL_WORK) {
+        if !first && (found.horizon <= good || fabric.work > times * TOTAL_WORK) {
             break;
         }
-        let Some(horizon) = by_kind(&mut fabric, jobs, kind) else { continue };
+        let Some(horizon) = by_kind(&mut fabric, jobs, kind, times) else { continue };
         if first || horizon < found.horizon {
             let initial_horizon = if first { horizon } else { found.initial_horizon };
             found = Found { starts: fabric.starts.clone(), horizon, kind, initial_horizon, improvements: 0 };
         }
     }
     if found.horizon > good && !jobs.has_dependencies() {
-        improve(&mut fabric, jobs, good, &mut found);
+        let limit = fabric.work + times * LOCAL_WORK;
+        improve(&mut fabric, jobs, (good, limit), &mut found);
     }
     found
 }
 
-fn by_kind(fabric: &mut Fabric<'_>, jobs: &Jobs, kind: Kind) -> Option<i32> {
+fn by_kind(fabric: &mut Fabric<'_>, jobs: &Jobs, kind: Kind, times: u64) -> Option<i32> {
     match kind {
         Kind::Clock if jobs.has_dependencies() => None,
-        Kind::Clock => by_clock(fabric, jobs),
+        Kind::Clock => by_clock(fabric, jobs, times * CLOCK_WORK),
         _ => order(jobs, kind).map(|list| by_list(fabric, jobs, &list)),
     }
 }
@@ -72,9 +91,9 @@ fn by_list(fabric: &mut Fabric<'_>, jobs: &Jobs, list: &[u32]) -> i32 {
 
 /// Always the job that can start first on the clock that senders and receivers share, the heaviest among equals; `None` when
 /// that takes too much work.
-fn by_clock(fabric: &mut Fabric<'_>, jobs: &Jobs) -> Option<i32> {
+fn by_clock(fabric: &mut Fabric<'_>, jobs: &Jobs, work: u64) -> Option<i32> {
     fabric.clear();
-    let limit = fabric.work + CLOCK_WORK;
+    let limit = fabric.work + work;
     let loads = Loads::new(jobs);
     let shift = |index: u32| jobs.jobs[index as usize].shift;
     let entry = |index: u32, start: i32| (Reverse(start + shift(index)), loads.weight(jobs, &jobs.jobs[index as usize]), Reverse(index));
@@ -96,8 +115,7 @@ fn by_clock(fabric: &mut Fabric<'_>, jobs: &Jobs) -> Option<i32> {
 }
 
 /// Moves one of the last jobs to an earlier place in the list, again and again; keeps what is not longer.
-fn improve(fabric: &mut Fabric<'_>, jobs: &Jobs, good: i32, found: &mut Found) {
-    let limit = fabric.work + LOCAL_WORK;
+fn improve(fabric: &mut Fabric<'_>, jobs: &Jobs, (good, limit): (i32, u64), found: &mut Found) {
     let mut list = order(jobs, found.kind).unwrap_or_default();
     if found.kind == Kind::Clock {
         // Nearly the order in which the clock took them; the list need not lead to the very same schedule.

@@ -5,6 +5,7 @@ mod bad_input;
 mod command_line;
 mod debugging;
 mod documentation;
+mod exchange_lab;
 mod place;
 mod toolchain;
 

@@ -5,6 +5,7 @@ mod build;
 mod clean;
 mod debug;
 mod doctor;
+mod exchange_lab;
 mod gc;
 mod graph;
 mod inspect;
@@ -91,6 +92,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         }
         (Some(Command::Store { command }), _) => store::store(command, options, console),
         (Some(Command::Debug(arguments)), _) => debug::debug(arguments, options, console),
+        (Some(Command::Exchange { command }), _) => exchange_lab::exchange(command, options, console),
         (Some(Command::Asm(arguments)), _) => asm::asm(arguments, options, console),
         (Some(Command::Link(arguments)), _) => link::link(arguments, options, console),
         (Some(Command::Disasm { file }), _) => inspect::inspect(file, listing::source, options, console),

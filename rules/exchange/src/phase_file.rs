@@ -1,0 +1,275 @@
+//! Phases and schedules as tables of text, for looking at the scheduler alone.
+//!
+//! A phase: lines that begin with `#`, the header `index source_tile words width source_addresses destinations`, then a transfer a line,
+//! fields separated by tabs. `words` is 1 to 4148, `width` 32 or 64, addresses are bytes of tile memory, `destinations` a comma list of
+//! `tile:address`. A schedule: `index` and `start`, the event on the sender's counter on which the first word leaves.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+
+use ipu21::memory;
+use ipu21::tile::TileId;
+
+use crate::events::lower;
+use crate::job::LONGEST;
+use crate::message::{Spot, TimedMessage, Width, control};
+use crate::problem::{BufferId, Place, Problem, Transfer};
+use crate::row::{RowFault, timed_rows};
+use crate::schedule::Schedule;
+use crate::violation::{Invariant, Violation};
+
+/// What is wrong with a text, and where: line and column from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextFault {
+    /// The line.
+    pub line: usize,
+    /// The column of the field.
+    pub column: usize,
+    /// What was expected and found.
+    pub message: String,
+}
+
+impl fmt::Display for TextFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for TextFault {}
+
+/// A transfer with addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedTransfer {
+    /// Words of 32 bits.
+    pub words: u32,
+    /// Whether it goes in 64-bit pair mode.
+    pub is_paired: bool,
+    /// Tile and byte address of the first word.
+    pub source: (TileId, u32),
+    /// Where it goes.
+    pub destinations: Vec<(TileId, u32)>,
+}
+
+/// A field of a line.
+struct Field<'a> {
+    line: usize,
+    column: usize,
+    text: &'a str,
+}
+
+impl Field<'_> {
+    fn fault(&self, expected: &str) -> TextFault {
+        let found = if self.text.is_empty() { "nothing".to_owned() } else { format!("`{}`", self.text) };
+        TextFault { line: self.line, column: self.column, message: format!("expected {expected}, found {found}") }
+    }
+
+    fn number(&self, expected: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, TextFault> {
+        self.text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| self.fault(expected))
+    }
+
+    fn tile(&self) -> Result<TileId, TextFault> {
+        self.text.parse().ok().and_then(TileId::new).ok_or_else(|| self.fault("a tile, 0 to 1471"))
+    }
+
+    fn address(&self) -> Result<u32, TextFault> {
+        let number = match self.text.strip_prefix("0x") {
+            Some(digits) => u32::from_str_radix(digits, 16).ok(),
+            None => self.text.parse().ok(),
+        };
+        let inside = number.filter(|address| (memory::BASE..memory::END).contains(address) && address.is_multiple_of(4));
+        inside.ok_or_else(|| self.fault("a multiple of 4 from 0x4c000 to 0xe7ffc"))
+    }
+
+    /// The parts between separators, with their places.
+    fn split(&self, separator: char) -> impl Iterator<Item = Field<'_>> {
+        let mut column = self.column;
+        self.text.split(separator).map(move |text| {
+            let field = Field { line: self.line, column, text };
+            column += text.len() + 1;
+            field
+        })
+    }
+}
+
+/// The lines of a table behind its header, cut at tabs.
+fn rows<'a>(text: &'a str, header: &'a [&'a str]) -> impl Iterator<Item = Result<Vec<Field<'a>>, TextFault>> {
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
+    lines.enumerate().filter_map(move |(number, (line, text))| {
+        let mut column = 1;
+        let fields: Vec<Field<'_>> = text
+            .split('\t')
+            .map(|text| {
+                let field = Field { line, column, text };
+                column += text.len() + 1;
+                field
+            })
+            .collect();
+        let is_header = fields.iter().map(|field| field.text).eq(header.iter().copied());
+        let whole = Field { line, column: 1, text };
+        match (number == 0, is_header, fields.len() == header.len()) {
+            (true, true, _) => None,
+            (true, false, _) => Some(Err(whole.fault(&format!("the fields {} separated by tabs", header.join(", "))))),
+            (false, _, true) => Some(Ok(fields)),
+            (false, ..) => Some(Err(whole.fault(&format!("{} fields separated by tabs", header.len())))),
+        }
+    })
+}
+
+fn check_index(field: &Field<'_>, expected: usize) -> Result<(), TextFault> {
+    match field.text.parse() == Ok(expected) {
+        true => Ok(()),
+        false => Err(field.fault(&format!("{expected}, indices count from 0"))),
+    }
+}
+
+/// Reads a phase.
+///
+/// # Errors
+/// The first fault of the text.
+pub fn read_phase(text: &str) -> Result<Vec<PlacedTransfer>, TextFault> {
+    const HEADER: [&str; 6] = ["index", "source_tile", "words", "width", "source_addresses", "destinations"];
+    let mut transfers = Vec::new();
+    for fields in rows(text, &HEADER) {
+        let fields = fields?;
+        let [index, tile, words, width, address, to] = &fields[..] else { continue };
+        check_index(index, transfers.len())?;
+        let destinations = to.split(',').map(|destination| {
+            let mut parts = destination.split(':');
+            let (Some(tile), Some(address), None) = (parts.next(), parts.next(), parts.next()) else {
+                return Err(destination.fault("tile:address"));
+            };
+            Ok((tile.tile()?, address.address()?))
+        });
+        let transfer = PlacedTransfer {
+            words: words.number(&format!("1 to {LONGEST} words"), 1..=LONGEST)?,
+            is_paired: width
+                .number("32 or 64", 32..=64)
+                .ok()
+                .filter(|width| [32, 64].contains(width))
+                .ok_or_else(|| width.fault("32 or 64"))?
+                == 64,
+            source: (tile.tile()?, address.address()?),
+            destinations: destinations.collect::<Result<_, _>>()?,
+        };
+        if transfer.is_paired && !transfer.words.is_multiple_of(2) {
+            return Err(words.fault("an even number of words in 64-bit mode"));
+        }
+        let places = std::iter::once(&transfer.source).chain(&transfer.destinations);
+        if places.into_iter().any(|(_, address)| address + 4 * transfer.words > memory::END) {
+            return Err(address.fault("words that end inside tile memory"));
+        }
+        transfers.push(transfer);
+    }
+    Ok(transfers)
+}
+
+/// Writes a phase that [`read_phase`] reads.
+#[must_use]
+pub fn phase_text(transfers: &[PlacedTransfer]) -> String {
+    let mut text = format!("# transfers={}\nindex\tsource_tile\twords\twidth\tsource_addresses\tdestinations\n", transfers.len());
+    for (index, PlacedTransfer { words, is_paired, source, destinations }) in transfers.iter().enumerate() {
+        let width = if *is_paired { 64 } else { 32 };
+        let to: Vec<String> = destinations.iter().map(|(tile, address)| format!("{tile}:{address:#x}")).collect();
+        let _ = writeln!(text, "{index}\t{}\t{words}\t{width}\t{:#x}\t{}", source.0, source.1, to.join(","));
+    }
+    text
+}
+
+/// Reads the start events of `count` transfers.
+///
+/// # Errors
+/// The first fault of the text; fewer or more lines than transfers.
+pub fn read_starts(text: &str, count: usize) -> Result<Vec<u32>, TextFault> {
+    let mut starts = Vec::new();
+    for fields in rows(text, &["index", "start"]) {
+        let fields = fields?;
+        let [index, start] = &fields[..] else { continue };
+        check_index(index, starts.len())?;
+        starts.push(start.number("an event, 0 to 1073741824", 0..=1 << 30)?);
+    }
+    match starts.len() == count {
+        true => Ok(starts),
+        false => {
+            let message = format!("expected a start for each of {count} transfers, found {}", starts.len());
+            Err(TextFault { line: text.lines().count() + 1, column: 1, message })
+        }
+    }
+}
+
+/// Writes the start events of a schedule whose messages are whole transfers.
+#[must_use]
+pub fn starts_text(schedule: &Schedule) -> String {
+    let mut text = "index\tstart\n".to_owned();
+    for message in &schedule.messages {
+        let _ = writeln!(text, "{}\t{}", message.transfer, message.start);
+    }
+    text
+}
+
+/// The problem of placed transfers: what touches one conflict unit of a tile is one buffer, so that sends and receives that meet there
+/// keep apart in time, and program order where bytes meet.
+#[must_use]
+pub fn problem_of(transfers: &[PlacedTransfer]) -> Problem {
+    let mut units = BTreeMap::<TileId, [u32; memory::UNITS as usize]>::new();
+    let spots = |transfer: &PlacedTransfer| std::iter::once(transfer.source).chain(transfer.destinations.clone()).collect::<Vec<_>>();
+    for transfer in transfers {
+        for (tile, address) in spots(transfer) {
+            let names = units.entry(tile).or_insert_with(|| std::array::from_fn(|unit| unit as u32));
+            let touched = memory::units(address, 4 * transfer.words).bits();
+            let members: Vec<u32> = (0..memory::UNITS).filter(|unit| touched >> unit & 1 == 1).map(|unit| names[unit as usize]).collect();
+            let lowest = members.iter().copied().min().unwrap_or(0);
+            names.iter_mut().filter(|name| members.contains(name)).for_each(|name| *name = lowest);
+        }
+    }
+    let place = |(tile, address): (TileId, u32)| {
+        let unit = memory::unit(address).unwrap_or(0) as usize;
+        let buffer = BufferId(units.get(&tile).map_or(0, |names| names[unit]));
+        Place { tile, buffer, offset: address - memory::BASE }
+    };
+    let transfer = |transfer: &PlacedTransfer| Transfer {
+        source: place(transfer.source),
+        words: transfer.words,
+        destinations: transfer.destinations.iter().copied().map(place).collect(),
+    };
+    Problem { transfers: transfers.iter().map(transfer).collect(), serial: Vec::new() }
+}
+
+/// Figures of a schedule that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// Event at which the last tile's row ends.
+    pub horizon: u32,
+    /// Words of the largest row.
+    pub row_words: u32,
+}
+
+/// Judges start events against all rules of a phase, rows included.
+///
+/// # Errors
+/// Every violation found.
+pub fn judge(transfers: &[PlacedTransfer], starts: &[u32]) -> Result<Judged, Vec<Violation>> {
+    let spot = |(tile, address): &(TileId, u32)| Spot { tile: *tile, buffer: BufferId(0), address: *address };
+    let timed: Vec<TimedMessage> = transfers
+        .iter()
+        .zip(starts)
+        .map(|(transfer, start)| {
+            let width = if transfer.is_paired { Width::Pair } else { Width::Word };
+            TimedMessage {
+                source: spot(&transfer.source),
+                width,
+                items: 4 * transfer.words / width.bytes(),
+                start: *start,
+                control: control(transfer.source.0, width, transfer.destinations.iter().map(|(tile, _)| *tile)),
+                destinations: transfer.destinations.iter().map(spot).collect(),
+            }
+        })
+        .collect();
+    let events = lower(&timed);
+    crate::validate_messages(&timed, &events)?;
+    let no_row =
+        |fault: RowFault| Violation { invariant: Invariant::I17, tile: Some(fault.tile), message: None, at: Some(fault.event.into()) };
+    let rows = timed_rows(&timed).map_err(|faults| faults.into_iter().map(no_row).collect::<Vec<_>>())?;
+    let horizon = events.iter().map(|events| events.horizon).max().unwrap_or(0);
+    let row_words = rows.iter().map(|row| row.words.len() as u32).max().unwrap_or(0);
+    Ok(Judged { horizon: horizon.max(0) as u32, row_words })
+}
