@@ -43,7 +43,7 @@ fn what_is_wrong_with_a_table_is_said_with_its_place_and_nothing_is_written() {
     place.write("wide.tsv", format!("{HEADER}0\t0\t128\t64\t0x60000\t2:0x64000,3:0x64000\n").as_bytes());
     place.write("short.tsv", b"index\tstart\n0\t7\n");
     let cases: [(&[&str], &str); 6] = [
-        (&["schedule", "bad.tsv", "--out", "out.tsv"], "error: bad.tsv:2:21: expected tile:address, found `0`"),
+        (&["schedule", "bad.tsv", "--out", "out.tsv"], "error: bad.tsv:2:20: expected tile:address, found `0`"),
         (&["schedule", "itself.tsv", "--out", "out.tsv"], "error: itself.tsv: transfer 0: tile 0 sends to itself"),
         (&["schedule", "wide.tsv", "--out", "out.tsv"], "error: wide.tsv: transfer 0: expected width 32, found 64"),
         (&["schedule", "none.tsv", "--out", "out.tsv"], "error: none.tsv: No such file or directory"),
