@@ -1,7 +1,7 @@
 //! Phases and schedules as tables of text, for looking at the scheduler alone.
 //!
 //! A phase: lines that begin with `#`, the header `index source_tile words width source_addresses destinations`, then a transfer a line,
-//! fields separated by tabs. `words` is 1 to 4148, `width` 32 or 64, addresses are bytes of tile memory, `destinations` a comma list of
+//! fields separated by tabs or blanks. `words` is 1 to 4148, `width` 32 or 64, addresses are bytes of tile memory, `destinations` a comma list of
 //! `tile:address`. A schedule: `index` and `start`, the event on the sender's counter on which the first word leaves.
 
 use std::collections::BTreeMap;
@@ -91,26 +91,19 @@ impl Field<'_> {
     }
 }
 
-/// The lines of a table behind its header, cut at tabs.
+/// The lines of a table behind its header, cut at tabs and blanks.
 fn rows<'a>(text: &'a str, header: &'a [&'a str]) -> impl Iterator<Item = Result<Vec<Field<'a>>, TextFault>> {
     let lines = (1..).zip(text.lines()).filter(|(_, line)| !line.starts_with('#') && !line.trim().is_empty());
     lines.enumerate().filter_map(move |(number, (line, text))| {
-        let mut column = 1;
-        let fields: Vec<Field<'_>> = text
-            .split('\t')
-            .map(|text| {
-                let field = Field { line, column, text };
-                column += text.len() + 1;
-                field
-            })
-            .collect();
+        let places = text.split_ascii_whitespace().map(|word| (word.as_ptr() as usize - text.as_ptr() as usize, word));
+        let fields: Vec<Field<'_>> = places.map(|(at, text)| Field { line, column: at + 1, text }).collect();
         let is_header = fields.iter().map(|field| field.text).eq(header.iter().copied());
         let whole = Field { line, column: 1, text };
         match (number == 0, is_header, fields.len() == header.len()) {
             (true, true, _) => None,
-            (true, false, _) => Some(Err(whole.fault(&format!("the fields {} separated by tabs", header.join(", "))))),
+            (true, false, _) => Some(Err(whole.fault(&format!("the fields {} separated by tabs or blanks", header.join(", "))))),
             (false, _, true) => Some(Ok(fields)),
-            (false, ..) => Some(Err(whole.fault(&format!("{} fields separated by tabs", header.len())))),
+            (false, ..) => Some(Err(whole.fault(&format!("{} fields separated by tabs or blanks", header.len())))),
         }
     })
 }

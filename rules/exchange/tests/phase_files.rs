@@ -54,7 +54,7 @@ fn faults_of_a_text_have_their_place() {
         ("0\t0\t9\t32\t0x60002\t1:0x64000",    "3:10: expected a multiple of 4 from 0x4c000 to 0xe7ffc, found `0x60002`"),
         ("0\t0\t9\t32\t0x60000\t1:0x64000,",   "3:28: expected tile:address, found nothing"),
         ("0\t0\t9\t32\t0xe7ffc\t1:0x64000",    "3:10: expected words that end inside tile memory, found `0xe7ffc`"),
-        ("0\t0\t9\t32\t0x60000",               "3:1: expected 6 fields separated by tabs, found `0\t0\t9\t32\t0x60000`"),
+        ("0\t0\t9\t32\t0x60000",               "3:1: expected 6 fields separated by tabs or blanks, found `0\t0\t9\t32\t0x60000`"),
     ];
     for (line, expected) in cases {
         assert_eq!(phase(line), expected);

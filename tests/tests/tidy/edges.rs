@@ -18,6 +18,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "device/package",
             "device/simulator",
             "device/driver",
+            "rules/exchange",
             "rules/pipeline",
         ],
     ),
