@@ -142,8 +142,8 @@ impl Exchange {
         self.consumed = i64::MIN / 4;
         self.formed = i64::MIN / 4;
         // What was selected stays; the origin is another.
-        for kept in [&mut self.pair_selects, &mut self.formats] {
-            let last = kept.pop().filter(|&(_, value)| value != 0 && value != NEUTRAL);
+        for (kept, idle) in [(&mut self.pair_selects, NEUTRAL), (&mut self.formats, 0)] {
+            let last = kept.pop().filter(|&(_, value)| value != idle);
             kept.clear();
             kept.extend(last.map(|(_, value)| (0, value)));
         }

@@ -21,8 +21,8 @@ pub struct KeyLock {
 
 #[derive(Debug)]
 enum Held {
-    /// All of a file of its own; closing it unlocks it.
-    File(#[expect(dead_code, reason = "held for its lock")] File),
+    /// All of a file of its own.
+    File(File),
     /// This byte of the file of all keys.
     Byte { file: Option<File>, number: u16, files: KeyFiles },
 }
@@ -40,11 +40,16 @@ impl KeyLock {
 
 impl Drop for KeyLock {
     fn drop(&mut self) {
-        if let Held::Byte { file, number, files } = &mut self.held
-            && let Some(file) = file.take()
-            && fcntl(&file, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, *number))).is_ok()
-        {
-            records::lock(&files.0).push(file);
+        match &mut self.held {
+            // Closing the file unlocks it as well; an error here changes nothing.
+            Held::File(file) => _ = file.unlock(),
+            Held::Byte { file, number, files } => {
+                if let Some(file) = file.take()
+                    && fcntl(&file, FcntlArg::F_OFD_SETLK(&byte(libc::F_UNLCK, *number))).is_ok()
+                {
+                    records::lock(&files.0).push(file);
+                }
+            }
         }
     }
 }

@@ -148,18 +148,19 @@ impl Context<'_> {
         ]
     }
 
-    /// A product in pieces of `inner` channels, each added to those before it; none where the kernel for that cannot be used.
-    fn multiply_pieces(&self, plan: &ProductPlan, rows: u32, inner: u32, columns: u32) -> Result<Option<u64>, Fault> {
+    /// A product in pieces of `inner` channels, each added to those before it.
+    fn multiply_pieces(&self, name: &str, plan: &ProductPlan, [rows, inner, columns]: [u32; 3]) -> Result<u64, Fault> {
         let first = self.multiply(plan.partials, rows, inner, columns)?;
         if plan.pieces == 1 {
-            return Ok(Some(first));
+            return Ok(first);
         }
         if plan.partials == Partials::F32 || rows < ADDED_ROWS {
-            return Ok(None);
+            let reason = format!("pieces need f16 partial sums and {ADDED_ROWS} streamed rows or more on a tile");
+            return Err(Fault::Grid { operation: name.to_owned(), reason });
         }
         let mut parameters = self.product_parameters(rows, inner, columns).to_vec();
         parameters.push(("ADD", 1));
-        Ok(Some(first + u64::from(plan.pieces - 1) * self.clocks("gemm_add", &parameters)?))
+        Ok(first + u64::from(plan.pieces - 1) * self.clocks("gemm_add", &parameters)?)
     }
 
     fn transpose(&self, rows: u32, columns: u32) -> Result<u64, Fault> {
@@ -190,8 +191,8 @@ impl Context<'_> {
                 for row_parts in chosen(grid.rows, rows / unit, self.layout.tiles / column_parts) {
                     let cuts = (Cuts::new(rows, row_parts, unit), Cuts::new(columns, column_parts, PANEL));
                     for plan in self.product_plans(grid, x, cuts, &forms) {
-                        match self.product(plan, x, bias) {
-                            Ok(candidate) => found.extend(candidate),
+                        match self.product(name, plan, x, bias) {
+                            Ok(candidate) => found.push(candidate),
                             Err(fault) => refused = Some(fault),
                         }
                     }
@@ -243,7 +244,7 @@ impl Context<'_> {
         plans
     }
 
-    fn product(&self, plan: ProductPlan, x: ValueId, bias: bool) -> Result<Option<Candidate>, Fault> {
+    fn product(&self, name: &str, plan: ProductPlan, x: ValueId, bias: bool) -> Result<Candidate, Fault> {
         let whole = self.padded_columns(x);
         let inner = plan.inner.largest();
         let piece = Cuts::new(inner, plan.pieces, PANEL).largest();
@@ -260,8 +261,7 @@ impl Context<'_> {
                 Orientation::Straight => ((rows, columns), "bias_columns"),
                 Orientation::Swapped => ((columns, rows), "bias_rows"),
             };
-            let Some(product) = self.multiply_pieces(&plan, streamed.0, piece, streamed.1)? else { return Ok(None) };
-            clocks += product;
+            clocks += self.multiply_pieces(name, &plan, [streamed.0, piece, streamed.1])?;
             if bias {
                 let summed = if is_shared { share } else { streamed.0 };
                 let parameters = [("ROWS", summed), ("CG", streamed.1 / PANEL), ("OUT_PANEL", summed * 2 * PANEL)];
@@ -302,7 +302,7 @@ impl Context<'_> {
             spread: plan.columns.parts == 1,
             words: u64::from(rows) * u64::from(inner) / 2,
         };
-        Ok(Some(Candidate {
+        Ok(Candidate {
             positions,
             clocks,
             merge_words,
@@ -315,7 +315,7 @@ impl Context<'_> {
             working_bytes: working,
             result_bytes: bytes * plan.forms.len() as u64 / groups,
             plan: OperationPlan::Product(plan),
-        }))
+        })
     }
 
     fn attentions(&self, name: &str, grid: GridChoice, values: [ValueId; 3], heads: u32) -> Result<Vec<Candidate>, Fault> {

@@ -65,6 +65,9 @@ pub struct GridChoice {
     pub keys: Option<u32>,
 }
 
+/// Pieces of inner channels: blocks of sixteen of more channels than a tile can hold.
+const PIECES_MAX: u32 = 4096;
+
 /// The layout fields of a program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,6 +149,9 @@ impl Layout {
                     range(&format!("grids.{name}.{field}"), parts, self.tiles.max(1));
                 }
             }
+            if let Some(pieces) = grid.pieces {
+                range(&format!("grids.{name}.pieces"), pieces, PIECES_MAX);
+            }
         }
         if !(self.accuracy.is_finite() && self.accuracy > 0.0) {
             faults.push(Fault { field: "accuracy".to_owned(), expected: "a number above 0".to_owned(), found: self.accuracy.to_string() });
@@ -211,7 +217,7 @@ mod tests {
 
     #[test]
     fn every_field_out_of_range_is_reported() {
-        let grids = [("q".to_owned(), GridChoice { rows: Some(0), ..GridChoice::default() })].into();
+        let grids = [("q".to_owned(), GridChoice { rows: Some(0), pieces: Some(0), ..GridChoice::default() })].into();
         let layout = Layout { accuracy: 0.0, finalists: 17, grids, ..Layout::on(1473) };
         let faults: Vec<_> = layout.check().unwrap_err().iter().map(ToString::to_string).collect();
         #[rustfmt::skip]
@@ -219,6 +225,7 @@ mod tests {
             "layout.tiles: expected 1 to 1472, found 1473",
             "layout.finalists: expected 1 to 16, found 17",
             "layout.grids.q.rows: expected 1 to 1473, found 0",
+            "layout.grids.q.pieces: expected 1 to 4096, found 0",
             "layout.accuracy: expected a number above 0, found 0",
         ]);
     }
