@@ -291,6 +291,14 @@ gemm:
         start   $a4:5, TAMP_F16V4_E4_P2, \c2
         start   $a6:7, TAMP_F16V4_E4_P3, 0
         .endm
+        # For packing anew at the next block.
+        .macro  keep_pointers
+        .if     PACK == 1
+        add     $m6, $m8, 8
+        add     $m10, $m7, 40
+        add     $m11, $m7, $m9
+        .endif
+        .endm
         .macro  pack_pointers
         .if     PACK == 1
         add     $m6, $m6, X_PANEL-8
@@ -400,11 +408,7 @@ gemm:
         add     $m6, $m8, 56
         add     $m10, $m7, 88
         tapack  $m2:3, $m6, $m10, $m7
-        .if     PACK == 1
-        add     $m6, $m8, 8
-        add     $m10, $m7, 40
-        add     $m11, $m7, $m9
-        .endif
+        keep_pointers
         .align  8
         update  $a4:5, TAMP_F16V4_E4_P2, 0
         update  $a6:7, TAMP_F16V4_E4_P3, 0
@@ -450,11 +454,7 @@ gemm:
 .Ljoin:
         add     $m6, $m8, 56
         tapack  $m2:3, $m6, $m7, $m7
-        .if     PACK == 1
-        add     $m6, $m8, 8
-        add     $m10, $m7, 40
-        add     $m11, $m7, $m9
-        .endif
+        keep_pointers
         .align  8
         .if     N_MAX > 3
         start   $a4:5, TAMP_F16V4_E4_P2, 0

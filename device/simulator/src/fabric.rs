@@ -82,11 +82,12 @@ pub(crate) fn resolve(tiles: &mut [Tile]) -> Result<bool, Box<Fault>> {
             check_stores(&tiles[index], &storings)?;
             check_duplex(&tiles[index], &storings)?;
             check_accesses(&tiles[index], &storings)?;
-            check_partner_stores(tiles, index, &storings)?;
+            check_partner(tiles, index, storings.iter().map(|storing| (storing.event, storing.end())))?;
             actions.extend(storings.into_iter().map(|s| (s.event, index, Action::Write { storing: s })));
         }
         check_sends(&tiles[index])?;
-        check_partner_sends(tiles, index)?;
+        let sent = tiles[index].exchange.sendings.iter().map(|sending| (sending.event, sending.event + i64::from(sending.items)));
+        check_partner(tiles, index, sent)?;
         settled.push(index);
     }
     actions.sort_by_key(|&(event, tile, action)| (event, tile, matches!(action, Action::Read { .. })));
@@ -210,12 +211,9 @@ fn pair_arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Result<Option<V
 fn arrivals(tiles: &[Tile], index: usize, reach: &[i64]) -> Result<Option<Vec<Arrival>>, Box<Fault>> {
     let tile = &tiles[index];
     let until = reach[index] - delay(tile.id);
-    let selects = &tile.exchange.selects;
     let mut out = Vec::new();
-    for (number, &(start, source)) in selects.iter().enumerate() {
-        let end = selects.get(number + 1).map_or(until, |next| next.0).min(until);
-        let start = start.max(tile.exchange.consumed);
-        if start >= end || source == NEUTRAL || source >= ipu21::tile::COUNT as u32 {
+    for (start, end, source) in stretches(&tile.exchange.selects, tile.exchange.consumed, until) {
+        if source == NEUTRAL || source >= ipu21::tile::COUNT as u32 {
             continue;
         }
         let sender = &tiles[source as usize];
@@ -407,37 +405,18 @@ fn wide_partner(tiles: &[Tile], index: usize) -> Option<&Tile> {
     tiles.get(index ^ 2).filter(|partner| partner.exchange.sendings.iter().any(|sending| sending.width == 8))
 }
 
-/// The partner of a tile that sends 64-bit items does not use the exchange meanwhile (I23): its stores.
-fn check_partner_stores(tiles: &[Tile], index: usize, storings: &[Storing]) -> Result<(), Box<Fault>> {
+/// The partner of a tile that sends 64-bit items neither sends nor stores meanwhile (I23): at these events of tile `index`.
+fn check_partner(tiles: &[Tile], index: usize, intervals: impl Iterator<Item = (i64, i64)>) -> Result<(), Box<Fault>> {
     let Some(partner) = wide_partner(tiles, index) else { return Ok(()) };
     let tile = &tiles[index];
-    for storing in storings {
-        let during = |event: i64| event + tile.exchange.origin as i64 - partner.exchange.origin as i64;
-        busy(tile, partner, storing.event, during(storing.event)..during(storing.end()))?;
+    let shift = tile.exchange.origin as i64 - partner.exchange.origin as i64;
+    let wide = || partner.exchange.sendings.iter().filter(|sending| sending.width == 8);
+    for (event, end) in intervals {
+        if wide().any(|sending| sending.event < end + shift && event + shift < sending.event + i64::from(sending.items)) {
+            return Err(receive_fault(tile, event, Cause::PairMisuse { event, rule: PairRule::PartnerBusy }));
+        }
     }
     Ok(())
-}
-
-/// As [`check_partner_stores`], its sends.
-fn check_partner_sends(tiles: &[Tile], index: usize) -> Result<(), Box<Fault>> {
-    let Some(partner) = wide_partner(tiles, index) else { return Ok(()) };
-    let tile = &tiles[index];
-    for sending in &tile.exchange.sendings {
-        let during = |event: i64| event + tile.exchange.origin as i64 - partner.exchange.origin as i64;
-        let end = sending.event + i64::from(sending.items);
-        busy(tile, partner, sending.event, during(sending.event)..during(end))?;
-    }
-    Ok(())
-}
-
-/// A fault of `tile` when `partner` sends 64-bit items at these events of its own.
-fn busy(tile: &Tile, partner: &Tile, event: i64, during: std::ops::Range<i64>) -> Result<(), Box<Fault>> {
-    let wide = partner.exchange.sendings.iter().filter(|sending| sending.width == 8);
-    let meets = |sending: &Sending| sending.event < during.end && during.start < sending.event + i64::from(sending.items);
-    match wide.into_iter().any(meets) {
-        true => Err(receive_fault(tile, event, Cause::PairMisuse { event, rule: PairRule::PartnerBusy })),
-        false => Ok(()),
-    }
 }
 
 fn perform(tiles: &mut [Tile], index: usize, action: Action) -> Result<(), Box<Fault>> {

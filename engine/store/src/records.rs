@@ -226,19 +226,13 @@ impl Records {
         self.with("read a record", |connection| {
             connection
                 .prepare_cached("SELECT value, refers FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3")?
-                .query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| {
-                    Ok(KeptRecord { value: row.get(0)?, refers: row.get(1)? })
-                })
+                .query_row(by_key(kind, key), |row| Ok(KeptRecord { value: row.get(0)?, refers: row.get(1)? }))
                 .optional()
         })
     }
 
     pub(crate) fn lists(&self, kind: RecordKind, key: &Digest) -> Result<bool, StoreFault> {
-        self.with("look up a record", |connection| {
-            connection
-                .prepare_cached(IS_LISTED)?
-                .query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| row.get(0))
-        })
+        self.with("look up a record", |connection| connection.prepare_cached(IS_LISTED)?.query_row(by_key(kind, key), |row| row.get(0)))
     }
 
     /// Those of `keys` under which there are records.
@@ -246,8 +240,7 @@ impl Records {
         self.with("look up records", |connection| {
             let transaction = connection.transaction()?;
             let mut statement = transaction.prepare_cached(IS_LISTED)?;
-            let is_listed =
-                |key: &Digest| statement.query_row(params![place_of(kind.number(), key), kind.number(), key.as_bytes()], |row| row.get(0));
+            let is_listed = |key: &Digest| statement.query_row(by_key(kind, key), |row| row.get(0));
             filter_listed(keys.iter(), is_listed)
         })
     }
@@ -608,17 +601,18 @@ fn filter_listed<'a>(
 
 fn delete_record(connection: &Connection, kind: RecordKind, key: &Digest) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached("DELETE FROM record WHERE place = ?1 AND kind = ?2 AND key = ?3")?;
-    statement.execute(params![place_of(kind.number(), key), kind.number(), key.as_bytes()]).map(|_| ())
+    statement.execute(by_key(kind, key)).map(|_| ())
 }
 
 fn delete_small_blob(connection: &Connection, digest: &Digest) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM small_blob WHERE digest = ?1")?.execute(params![digest.as_bytes()])?;
-    delete_packed_blob(connection, digest)
-}
-
-fn delete_packed_blob(connection: &Connection, digest: &Digest) -> rusqlite::Result<()> {
     let mut statement = connection.prepare_cached("DELETE FROM packed_blob WHERE place = ?1 AND digest = ?2")?;
     statement.execute(params![place_of(0, digest), digest.as_bytes()]).map(|_| ())
+}
+
+/// What finds a record: its place, kind and key.
+fn by_key(kind: RecordKind, key: &Digest) -> (i64, u8, &[u8; 32]) {
+    (place_of(kind.number(), key), kind.number(), key.as_bytes())
 }
 
 /// 8 bytes of a key as a number, for an index of 13 bytes a row. Should two keys share it, they take turns: the older row is a miss, as is one

@@ -70,6 +70,16 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
+    /// Words a position gathers when nothing is local.
+    pub(crate) fn words(&self) -> u64 {
+        self.wanted.iter().map(|wanted| wanted.words).sum::<u64>() + self.staged_words
+    }
+
+    /// Bytes of them that are there at once.
+    pub(crate) fn gathered_bytes(&self) -> u64 {
+        2 * self.words() / u64::from(self.pieces)
+    }
+
     /// Words of the merge and the weight of its transfers.
     pub(crate) fn merge_cost(&self) -> u64 {
         self.merge_words + self.merge_transfers / TRANSFERS_A_CLOCK
@@ -245,7 +255,6 @@ impl Context<'_> {
     }
 
     fn product(&self, name: &str, plan: ProductPlan, x: ValueId, bias: bool) -> Result<Candidate, Fault> {
-        let whole = self.padded_columns(x);
         let inner = plan.inner.largest();
         let piece = Cuts::new(inner, plan.pieces, PANEL).largest();
         let (rows, columns) = (plan.rows.largest(), plan.columns.largest());
@@ -285,13 +294,9 @@ impl Context<'_> {
             working += bytes + u64::from(part) * (groups - 1);
         }
         let positions = plan.positions();
-        // The home of staged weights: their panels dealt out among the positions of a column.
         let weights = u64::from(columns) * u64::from(inner);
         let resident = match plan.staged {
-            true => {
-                let parts = (self.layout.tiles / plan.columns.parts).min(whole / PANEL);
-                2 * u64::from(columns) * u64::from(Cuts::new(whole, parts, PANEL).largest())
-            }
+            true => 2 * u64::from(columns) * u64::from(plan.dealt(self.layout.tiles).largest()),
             false => 2 * weights,
         };
         let wanted = Wanted {
@@ -435,11 +440,10 @@ impl Context<'_> {
     /// it left behind may serve only that one) and the ones that need least memory.
     fn kept(&self, name: &str, mut found: Vec<Candidate>, refused: Option<Fault>) -> Result<Vec<Candidate>, Fault> {
         let bytes = |candidate: &Candidate| {
-            let moved = 2 * (words(candidate) + candidate.staged_words) / u64::from(candidate.pieces);
-            candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + moved
+            candidate.working_bytes + candidate.result_bytes + candidate.resident_bytes + candidate.gathered_bytes()
         };
         found.sort_by_key(|candidate| {
-            let moved = words(candidate) + candidate.staged_words + u64::from(candidate.pieces) * self.phase;
+            let moved = candidate.words() + u64::from(candidate.pieces) * self.phase;
             let is_too_large = bytes(candidate) + RESERVED > MEMORY;
             (is_too_large, candidate.clocks + candidate.merge_clocks + candidate.merge_cost() + moved, candidate.positions)
         });
@@ -465,11 +469,6 @@ impl Context<'_> {
         }
         Ok(found)
     }
-}
-
-/// Words a position gathers when nothing is local.
-pub(crate) fn words(candidate: &Candidate) -> u64 {
-    candidate.wanted.iter().map(|wanted| wanted.words).sum()
 }
 
 fn view() -> Candidate {

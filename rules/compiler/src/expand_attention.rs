@@ -325,12 +325,7 @@ fn merge(state: &mut Expanding, shared: &Shared, jobs: &[Job]) -> Result<Vec<Pie
         let team = &jobs[job.task.team as usize..(job.task.team + members) as usize];
         for (part, member) in (0..members).zip(team) {
             for runs in share_runs(shared, member, share, part) {
-                if member.tile == job.tile {
-                    let call = state.copy(&runs)?;
-                    copies.entry(job.tile).or_default().push(call);
-                } else {
-                    traffic.add(member.tile, job.tile, &runs);
-                }
+                state.bring((member.tile, job.tile), &runs, &mut traffic, &mut copies)?;
             }
         }
     }

@@ -136,6 +136,11 @@ pub(crate) fn expand(state: &mut Expanding, work: &Work, plan: &ProductPlan) -> 
     Ok(())
 }
 
+/// What the names of a piece's buffers end in.
+fn piece_suffix(plan: &ProductPlan, piece: u32) -> String {
+    if plan.pieces > 1 { format!(".{piece}") } else { String::new() }
+}
+
 fn streamed(form: &Form, part: &Rectangle) -> u32 {
     match form.orientation {
         Orientation::Straight => part.rows.1 - part.rows.0,
@@ -145,7 +150,7 @@ fn streamed(form: &Form, part: &Rectangle) -> u32 {
 
 /// Brings a piece of x, and of the weights when they are staged, to all jobs.
 fn gather_piece(state: &mut Expanding, work: &Work, plan: &ProductPlan, name: &str, jobs: &[Job], piece: u32) -> Result<(), Fault> {
-    let suffix = if plan.pieces > 1 { format!(".{piece}") } else { String::new() };
+    let suffix = piece_suffix(plan, piece);
     let need = |what: &str, value, order, rectangle: &dyn Fn(&Job) -> Rectangle| Need {
         name: format!("{name}.{what}{suffix}"),
         value,
@@ -228,12 +233,7 @@ fn reduce(
                 panel_bytes: share.dense_panel_bytes(Order::ByColumn),
             };
             let runs = Runs::between(source, &place, &share);
-            if source.tile == job.tile {
-                let call = state.copy(&runs)?;
-                copies.entry(job.tile).or_default().push(call);
-            } else {
-                traffic.add(source.tile, job.tile, &runs);
-            }
+            state.bring((source.tile, job.tile), &runs, &mut traffic, &mut copies)?;
         }
     }
     state.compute(work.number, "copy", copies);
@@ -300,8 +300,7 @@ fn place_weights(state: &mut Expanding, work: &Work, plan: &ProductPlan, name: &
     let order = work.weight_order();
     let mut pieces = Vec::new();
     if plan.staged {
-        let inner = plan.inner.extent;
-        let dealt = Cuts::new(inner, state.plan.tiles / plan.columns.parts, PANEL);
+        let dealt = plan.dealt(state.plan.tiles);
         let mut rectangles = Vec::new();
         for column in 0..plan.columns.parts {
             for part in 0..dealt.parts {
@@ -312,7 +311,7 @@ fn place_weights(state: &mut Expanding, work: &Work, plan: &ProductPlan, name: &
         pieces.extend(state.pieces(format!("{name}.weights"), Region::Any, order, &rectangles));
     } else {
         for piece in 0..plan.pieces {
-            let suffix = if plan.pieces > 1 { format!(".{piece}") } else { String::new() };
+            let suffix = piece_suffix(plan, piece);
             let rectangle = |job: &Job| (job.tile, work.weights(job.part.rectangle.columns, job.piece(plan, piece)));
             let rectangles: Vec<_> = jobs.iter().map(rectangle).collect();
             pieces.extend(state.pieces(format!("{name}.weights{suffix}"), Region::Any, order, &rectangles));

@@ -189,20 +189,32 @@ impl<'a> Expanding<'a> {
                 let Some(common) = rectangle_of(source).intersection(&rectangle) else { continue };
                 for receiver in &receivers {
                     let runs = Runs::between(source, receiver, &common);
-                    if receiver.tile == source.tile {
-                        let call = self.copy(&runs)?;
-                        copies.entry(receiver.tile).or_default().push(call);
-                    } else {
-                        traffic.add(source.tile, receiver.tile, &runs);
-                    }
+                    self.bring((source.tile, receiver.tile), &runs, traffic, copies)?;
                 }
             }
         }
         Ok(())
     }
 
+    /// Runs from one tile to another or itself: traffic, or a copy.
+    pub(crate) fn bring(
+        &mut self,
+        (from, to): (TileId, TileId),
+        runs: &Runs,
+        traffic: &mut Traffic,
+        copies: &mut Calls,
+    ) -> Result<(), Fault> {
+        if from == to {
+            let call = self.copy(runs)?;
+            copies.entry(to).or_default().push(call);
+        } else {
+            traffic.add(from, to, runs);
+        }
+        Ok(())
+    }
+
     /// A call that copies runs inside a tile.
-    pub(crate) fn copy(&mut self, runs: &Runs) -> Result<Call, Fault> {
+    fn copy(&mut self, runs: &Runs) -> Result<Call, Fault> {
         let parameters = [
             ("G", i64::from(runs.count)),
             ("BYTES", i64::from(runs.bytes)),

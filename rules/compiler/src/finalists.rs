@@ -12,7 +12,7 @@ use ipu21::tile::TileId;
 use serde::{Deserialize, Serialize};
 
 use crate::axes::axes;
-use crate::candidates::{Candidate, Context, Demand, TRANSFERS_A_CLOCK, Wanted, demands, words as words_of};
+use crate::candidates::{Candidate, Context, Demand, TRANSFERS_A_CLOCK, Wanted, demands};
 use crate::clocks::Costs;
 use crate::expand::expand;
 use crate::kernel_table::KernelTable;
@@ -34,6 +34,11 @@ const EXPANDED: usize = 12;
 const SAME_SHAPE: usize = 2;
 /// Latency of a phase besides its words, for the screening of partial plans.
 const ROUTE: u64 = 100;
+
+/// Clocks of a phase besides its words.
+fn phase_clocks(costs: &Costs) -> u64 {
+    costs.internal_empty_phase + ROUTE
+}
 
 /// A plan and what is expected of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -201,7 +206,7 @@ impl State {
 
     /// A phase in which the busiest tile moves so many words.
     fn phase(&mut self, words: u64, costs: &Costs) {
-        self.clocks = self.cost() + costs.internal_empty_phase + ROUTE + words;
+        self.clocks = self.cost() + phase_clocks(costs) + words;
         self.load.fill(0);
     }
 
@@ -245,7 +250,7 @@ fn search(
     threads: &Threads,
 ) -> Result<(Vec<State>, u64), Fault> {
     let mut considered = 0;
-    let context = Context { model, layout, kernels, axes, demands, phase: costs.internal_empty_phase + ROUTE };
+    let context = Context { model, layout, kernels, axes, demands, phase: phase_clocks(costs) };
     let search = Search { model, layout, costs, axes, demands };
     let mut beam = vec![State::new(layout)];
     for (number, operation) in (0u32..).zip(&model.operations) {
@@ -328,7 +333,7 @@ impl Search<'_> {
         let mut next = state.clone();
         let words = self.gather(&mut next, candidate, first);
         if words > 0 {
-            let more = u64::from(candidate.pieces - 1) * (self.costs.internal_empty_phase + ROUTE);
+            let more = u64::from(candidate.pieces - 1) * phase_clocks(self.costs);
             next.phase(words + more, self.costs);
         }
         next.spend(first, candidate.positions, candidate.clocks);
@@ -338,8 +343,8 @@ impl Search<'_> {
         }
         next.resident += candidate.resident_bytes;
         let gathered = next.gathered.iter().filter(|(value, ..)| candidate.wanted.iter().any(|wanted| wanted.value == *value)).count();
-        let moved = 2 * (words_of(candidate) + candidate.staged_words) / u64::from(candidate.pieces);
-        let operands = if gathered > 0 || candidate.pieces > 1 || candidate.staged_words > 0 { moved } else { 0 };
+        let is_gathered = gathered > 0 || candidate.pieces > 1 || candidate.staged_words > 0;
+        let operands = if is_gathered { candidate.gathered_bytes() } else { 0 };
         let kept: u64 = candidate.wanted.iter().filter_map(|wanted| next.homes.get(&wanted.value)).map(|home| 2 * home.words).sum();
         let alive = next.resident + operands + 2 * kept + candidate.working_bytes + candidate.result_bytes;
         next.peak = next.peak.max(alive);
@@ -455,7 +460,9 @@ fn judge(
         let roomy = judged.iter().position(|(_, finalist)| finalist.peaks.roomy());
         let smallest = || (0..judged.len()).min_by_key(|index| judged[*index].1.peaks.total).unwrap_or(0);
         let spare = roomy.unwrap_or_else(smallest);
-        judged.swap((count - 1).min(spare), spare);
+        if spare >= count {
+            judged.swap(count - 1, spare);
+        }
     }
     judged.truncate(count);
     match (judged.is_empty(), smallest, refused) {

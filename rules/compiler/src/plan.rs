@@ -379,6 +379,12 @@ impl ProductPlan {
         parts
     }
 
+    /// How the inner channels of a column's weights are dealt out among `tiles` when they are staged.
+    #[must_use]
+    pub fn dealt(&self, tiles: u32) -> Cuts {
+        Cuts::new(self.inner.extent, tiles / self.columns.parts, PANEL)
+    }
+
     /// Positions used.
     #[must_use]
     pub fn positions(&self) -> u32 {

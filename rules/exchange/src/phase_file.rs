@@ -135,12 +135,11 @@ pub fn read_phase(text: &str) -> Result<Vec<PlacedTransfer>, TextFault> {
         });
         let transfer = PlacedTransfer {
             words: words.number(&format!("1 to {LONGEST} words"), 1..=LONGEST)?,
-            is_paired: width
-                .number("32 or 64", 32..=64)
-                .ok()
-                .filter(|width| [32, 64].contains(width))
-                .ok_or_else(|| width.fault("32 or 64"))?
-                == 64,
+            is_paired: match width.text {
+                "32" => false,
+                "64" => true,
+                _ => return Err(width.fault("32 or 64")),
+            },
             source: (tile.tile()?, address.address()?),
             destinations: destinations.collect::<Result<_, _>>()?,
         };

@@ -1,6 +1,6 @@
 //! Exchange phases to measure with: recorded ones and one all-to-all.
 
-use exchange::{BufferId, Place, Problem, Transfer};
+use exchange::{BufferId, Place, Problem, Transfer, read_phase};
 use ipu21::tile::TileId;
 
 /// Recorded phases: name, text, horizon of the reference compiler.
@@ -23,20 +23,13 @@ pub(crate) fn tile(number: u16) -> TileId {
 
 /// The problem of a recorded phase.
 pub(crate) fn parse(text: &str) -> Problem {
-    let transfers = text.lines().skip(2).map(|line| {
-        let fields: Vec<&str> = line.split('\t').collect();
-        let source = Place { tile: tile(fields[1].parse().expect("tile")), buffer: SENT, offset: address(fields[4]) };
-        let destinations = fields[5].split(',').map(|destination| {
-            let (number, at) = destination.split_once(':').expect("tile:address");
-            Place { tile: tile(number.parse().expect("tile")), buffer: RECEIVED, offset: address(at) }
-        });
-        Transfer { source, words: fields[2].parse().expect("words"), destinations: destinations.collect() }
+    let place = |buffer, (tile, offset)| Place { tile, buffer, offset };
+    let transfers = read_phase(text).expect("a recorded phase").into_iter().map(|transfer| Transfer {
+        source: place(SENT, transfer.source),
+        words: transfer.words,
+        destinations: transfer.destinations.into_iter().map(|destination| place(RECEIVED, destination)).collect(),
     });
     Problem { transfers: transfers.collect(), serial: Vec::new() }
-}
-
-fn address(text: &str) -> u32 {
-    u32::from_str_radix(text.trim_start_matches("0x"), 16).expect("address")
 }
 
 /// Every one of 64 tiles sends ten pieces of 96 words to all others.
