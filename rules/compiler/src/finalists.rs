@@ -20,7 +20,7 @@ use crate::layout::{Layout, WeightsMemory};
 use crate::mapping::identity;
 use crate::model::{Kind, Model, Source, ValueId};
 use crate::peaks::{INTERLEAVED, MEMORY, Peaks, RESERVED, ROOMY, peaks};
-use crate::plan::{Cuts, InputPlan, OperationPlan, PANEL, Plan};
+use crate::plan::{Cuts, Form, InputPlan, OperationPlan, PANEL, Plan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order};
 use crate::selected::modelled;
@@ -30,6 +30,8 @@ use crate::spread::{Threads, spread};
 const BEAM: usize = 24;
 /// Whole plans expanded on few tiles; fewer on many.
 const EXPANDED: usize = 12;
+/// Whole plans kept besides the best, each of a structure that none of those has.
+const OTHER_STRUCTURES: usize = 2;
 /// Partial plans kept that differ only in the positions used.
 const SAME_SHAPE: usize = 2;
 /// Latency of a phase besides its words, for the screening of partial plans.
@@ -464,13 +466,37 @@ fn judge(
             judged.swap(count - 1, spare);
         }
     }
-    judged.truncate(count);
+    keep_varied(&mut judged, count);
     match (judged.is_empty(), smallest, refused) {
         (false, ..) => Ok(judged.into_iter().map(|(_, finalist)| finalist).collect()),
         (true, Some(peaks), _) => Err(does_not_fit(&peaks)),
         (true, None, Some(fault)) => Err(fault),
         (true, None, None) => unreachable!("the search gives at least one plan"),
     }
+}
+
+/// The first `count`, and of those behind them the first of every other structure, unless one plan alone is wanted.
+fn keep_varied(judged: &mut Vec<(u64, Finalist)>, count: usize) {
+    let rest = judged.split_off(count.min(judged.len()));
+    let most = if count > 1 { judged.len() + OTHER_STRUCTURES } else { judged.len() };
+    for candidate in rest {
+        let structure = structure(&candidate.1.plan);
+        if judged.len() < most && judged.iter().all(|(_, kept)| self::structure(&kept.plan) != structure) {
+            judged.push(candidate);
+        }
+    }
+}
+
+/// How a plan goes about its operations, whatever the grids: the forms of results, what is merged, staged and taken in pieces.
+fn structure(plan: &Plan) -> Vec<(Vec<Form>, [bool; 3])> {
+    let of = |operation: &OperationPlan| match operation {
+        OperationPlan::View => (Vec::new(), [false; 3]),
+        OperationPlan::Product(product) => (product.forms.clone(), [product.inner.parts > 1, product.pieces > 1, product.staged]),
+        OperationPlan::Attention(attention) => {
+            (Vec::new(), [attention.keys.parts > 1, attention.queries.parts > 1, attention.values_transposed])
+        }
+    };
+    plan.operations.iter().map(of).collect()
 }
 
 fn does_not_fit(peaks: &Peaks) -> Fault {

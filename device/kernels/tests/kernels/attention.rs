@@ -134,9 +134,21 @@ fn check_merge(rows: usize, cg: usize, parts: usize, spare: usize) {
 
 #[test]
 fn merge_joins_partial_attention_by_log_sum_exp() {
-    for (rows, cg, parts, spare) in
-        [(1, 1, 1, 0), (1, 5, 16, 2), (1, 3, 2, 0), (2, 1, 16, 0), (2, 5, 3, 1), (3, 4, 7, 0), (3, 5, 16, 1), (5, 2, 2, 1), (6, 1, 4, 0), (7, 1, 3, 5), (12, 5, 8, 0), (13, 2, 3, 0), (46, 3, 2, 0)]
-    {
+    for (rows, cg, parts, spare) in [
+        (1, 1, 1, 0),
+        (1, 5, 16, 2),
+        (1, 3, 2, 0),
+        (2, 1, 16, 0),
+        (2, 5, 3, 1),
+        (3, 4, 7, 0),
+        (3, 5, 16, 1),
+        (5, 2, 2, 1),
+        (6, 1, 4, 0),
+        (7, 1, 3, 5),
+        (12, 5, 8, 0),
+        (13, 2, 3, 0),
+        (46, 3, 2, 0),
+    ] {
         check_merge(rows, cg, parts, spare);
     }
 }

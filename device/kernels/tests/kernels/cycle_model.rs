@@ -104,7 +104,9 @@ fn the_models_of_sums_and_transposes_err_by_at_most_10_percent() {
         let call = Call::zeros(name, defines);
         check(name, 0.10, [(call.symbols(), call.run())]);
     };
-    for (rows, cg, parts) in [(1, 1, 1), (1, 5, 16), (1, 6, 46), (2, 5, 16), (2, 3, 4), (3, 5, 9), (3, 2, 3), (5, 2, 2), (7, 1, 3), (12, 5, 8), (46, 3, 2)] {
+    for (rows, cg, parts) in
+        [(1, 1, 1), (1, 5, 16), (1, 6, 46), (2, 5, 16), (2, 3, 4), (3, 5, 9), (3, 2, 3), (5, 2, 2), (7, 1, 3), (12, 5, 8), (46, 3, 2)]
+    {
         run("merge", &[("ROWS", rows), ("CG", cg), ("PARTS", parts), ("OUT_PANEL", 32 * rows)]);
     }
     for (parts, bytes) in [(1, 8), (2, 48), (3, 56), (4, 1024), (8, 640), (16, 2048)] {

@@ -21,6 +21,7 @@ mod measured;
 mod model;
 mod package;
 mod placement;
+mod planned;
 mod reference;
 mod refined;
 mod rows;
@@ -63,6 +64,7 @@ pub(crate) const RENDERERS: &[Renderer] = &[
     whole(  "model",         "a checked operator graph",              model::show),
     whole(  "package",       "an application package",                package::show),
     by_tile("placement",     "addresses of buffers, rows and code",   placement::show),
+    whole(  "planned",       "clocks of a finalist before scheduling", planned::show),
     whole(  "reference",     "float64 values of results",             reference::show),
     whole(  "refined",       "clocks of a finalist",                  refined::show),
     by_tile("rows",          "exchange rows at their addresses",      rows::show),

@@ -15,6 +15,7 @@ pub mod mapping;
 pub mod schedule;
 
 pub mod placement;
+pub mod planned;
 pub mod selected;
 pub mod tile_code;
 
