@@ -11,11 +11,15 @@ mod message;
 mod schedule;
 
 mod job;
+
+mod assignment;
+mod clique;
 mod occupancy;
 
 mod fabric;
 
 mod colouring;
+mod ejection;
 mod order;
 mod search;
 
@@ -38,6 +42,7 @@ pub use check_messages::validate_messages;
 pub use check_programs::{FabricState, TileProgram, validate_programs};
 pub use check_rows::{PlacedRow, validate_rows};
 pub use check_schedule::validate;
+pub use clique::clique_bound;
 pub use events::{Control, Send, Setting, TileEvents, lower};
 pub use message::{Spot, TimedMessage, Width};
 pub use phase_file::{Judged, PlacedTransfer, TextFault, judge, phase_text, problem_of, read_phase, read_starts, starts_text};

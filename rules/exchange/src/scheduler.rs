@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ipu21::tile::TileId;
 
 use crate::bound::{RECEIVER_GUARD, estimate};
+use crate::clique::bound_of;
 use crate::events::lower;
 use crate::job::Jobs;
 use crate::message::{Width, control};
@@ -28,7 +29,7 @@ pub fn schedule(problem: &Problem) -> Result<Schedule, Vec<Fault>> {
 pub fn schedule_with(problem: &Problem, effort: Effort) -> Result<Schedule, Vec<Fault>> {
     problem.check()?;
     let jobs = Jobs::new(problem);
-    let bound = estimate(problem);
+    let bound = estimate(problem).max(bound_of(&jobs));
     let found = search(&jobs, bound as i32, effort);
     let messages: Vec<Message> = (0..jobs.jobs.len()).map(|index| message(problem, &jobs, &found, index)).collect();
     let figures = Figures {

@@ -1,6 +1,5 @@
 //! Phases and schedules as tables of text.
 
-#[allow(dead_code, reason = "only the texts are read here")]
 mod phases;
 
 use exchange::{Effort, Invariant, judge, phase_text, problem_of, read_phase, read_starts, schedule_with, starts_text};

@@ -1,4 +1,5 @@
 //! Exchange phases to measure with: recorded ones and one all-to-all.
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use exchange::{BufferId, Place, Problem, Transfer, read_phase};
 use ipu21::tile::TileId;
