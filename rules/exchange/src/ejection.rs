@@ -70,7 +70,7 @@ impl<'a> Ejection<'a> {
             self.remove(*index);
         }
         while let Some(index) = homeless.pop_front() {
-            let Some(start) = (if self.work < limit { self.cheapest(index, horizon) } else { None }) else { return false };
+            let Some(start) = self.cheapest(index, horizon, limit) else { return false };
             let mut pushed = Vec::new();
             self.in_the_way(index, start, |other| pushed.push(other));
             pushed.sort_unstable();
@@ -86,13 +86,16 @@ impl<'a> Ejection<'a> {
         true
     }
 
-    /// The start under the horizon at which those in the way are cheapest, any of several.
-    fn cheapest(&mut self, index: u32, horizon: i32) -> Option<i32> {
+    /// The start under the horizon at which those in the way are cheapest, any of several; none beyond the limit of work.
+    fn cheapest(&mut self, index: u32, horizon: i32, limit: u64) -> Option<i32> {
         let job = &self.jobs.jobs[index as usize];
         let last = job.natural + horizon - end(self.jobs, job, job.natural);
         let (mut best, mut least, mut equals) = (None, u32::MAX, 0);
         for start in job.natural..=last {
             let price = self.price(index, start);
+            if self.work > limit {
+                return None;
+            }
             if price < least {
                 (best, least, equals) = (Some(start), price, 1);
             } else if price == least {

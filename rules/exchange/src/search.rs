@@ -17,8 +17,10 @@ const CLOCK_WORK: u64 = 700;
 const LOCAL_WORK: u64 = 700;
 /// Events looked at for each job while late jobs push others out; about 3 us.
 const EJECTION_WORK: u64 = 1_400;
-/// Work after which no further order is tried; about half a second.
-const TOTAL_WORK: u64 = 100_000_000;
+/// The most jobs of which these shares are taken, so that large phases take time in proportion to a list order.
+const MOST_SHARES: u64 = 6_000;
+/// Work after which no further order is tried; about a quarter of a second.
+const TOTAL_WORK: u64 = 20_000_000;
 /// A schedule within this part of the bound is good enough.
 const GOOD_ENOUGH: i32 = 200;
 
@@ -53,7 +55,7 @@ pub(crate) fn search(jobs: &Jobs, bound: i32, effort: Effort) -> Found {
     let mut fabric = Fabric::new(jobs);
     let good = if effort == Effort::DEFAULT { bound + bound / GOOD_ENOUGH } else { bound };
     let times = u64::from(effort.0);
-    let share = times * jobs.jobs.len() as u64;
+    let share = times * MOST_SHARES.min(jobs.jobs.len() as u64);
     let mut found = Found { starts: Vec::new(), horizon: 0, kind: Kind::Loaded, initial_horizon: 0, improvements: 0 };
     for kind in [Kind::Loaded, Kind::Ring, Kind::Colour, Kind::Clock, Kind::Multicast, Kind::Program] {
         let first = found.starts.is_empty();

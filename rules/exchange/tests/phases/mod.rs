@@ -1,6 +1,8 @@
 //! Exchange phases to measure with: recorded ones and one all-to-all.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod generated;
+
 use exchange::{BufferId, Place, Problem, Transfer, read_phase};
 use ipu21::tile::TileId;
 
