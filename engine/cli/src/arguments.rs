@@ -104,6 +104,9 @@ pub(crate) enum ExchangeCommand {
         /// Write the start events here: index, start
         #[arg(long, value_name = "SCHEDULE.tsv")]
         out: Option<Utf8PathBuf>,
+        /// Write a picture of all tiles over time here, as SVG
+        #[arg(long, value_name = "FILE.svg")]
+        timeline: Option<Utf8PathBuf>,
         /// So many times the usual work; above 1 until the bound itself is met
         #[arg(long, default_value_t = 1, value_name = "N")]
         effort: u32,

@@ -26,6 +26,7 @@ mod search;
 mod scheduler;
 
 mod phase_file;
+mod timeline;
 
 mod events;
 mod row;
@@ -51,4 +52,5 @@ pub use row::{Row, RowCause, RowFault, row, rows, timed_rows};
 pub use schedule::{Figures, Kind, Message, Schedule, TilePlan};
 pub use scheduler::{schedule, schedule_with};
 pub use search::Effort;
+pub use timeline::timeline;
 pub use violation::{Invariant, Violation};

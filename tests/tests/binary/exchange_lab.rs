@@ -18,13 +18,16 @@ fn place() -> Place {
 #[test]
 fn a_schedule_that_is_written_is_valid_and_a_changed_one_names_the_rules_it_breaks() {
     let place = place();
-    let ran = good(place.run(&["exchange", "schedule", "phase.tsv", "--out", "found.tsv", "--json"]));
+    let ran = good(place.run(&["exchange", "schedule", "phase.tsv", "--out", "found.tsv", "--timeline", "found.svg", "--json"]));
     let told: Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(told["transfers"], 8);
     assert!(told["horizon"].as_u64() >= told["bound"].as_u64() && told["bound"].as_u64() > Some(100), "{told}");
     let checked = good(place.run(&["exchange", "check", "phase.tsv", "found.tsv", "--json"]));
     let checked: Value = serde_json::from_str(&checked.out).expect("JSON");
     assert_eq!((&checked["valid"], &checked["horizon"]), (&Value::Bool(true), &told["horizon"]));
+
+    let picture = String::from_utf8(std::fs::read(place.root().join("found.svg")).expect("written")).expect("text");
+    assert_eq!((picture.matches("class=\"s\"").count(), picture.matches("class=\"r\"").count()), (8, 16));
 
     let text = String::from_utf8(std::fs::read(place.root().join("found.tsv")).expect("written")).expect("text");
     assert_eq!(text.lines().count(), 9);

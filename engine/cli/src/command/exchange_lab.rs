@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use camino::Utf8Path;
-use exchange::{Effort, PlacedTransfer, TextFault, Violation};
+use exchange::{Effort, PlacedTransfer, Schedule, TextFault, Violation};
 use serde_json::json;
 
 use crate::arguments::{ExchangeCommand, Options};
@@ -18,12 +18,16 @@ const LISTED: usize = 40;
 pub(crate) fn exchange(command: &ExchangeCommand, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let directory = opened::directory(options)?;
     match command {
-        ExchangeCommand::Schedule { phase, out, effort, json } => {
+        ExchangeCommand::Schedule { phase, out, timeline, effort, json } => {
             let transfers = read_phase(&directory, phase)?;
-            schedule(&transfers, (phase, *effort, *json), console).and_then(|text| match out {
-                Some(file) => write(&directory, file, text.as_bytes()).map(|()| Exit::Success),
-                None => Ok(Exit::Success),
-            })
+            let found = schedule(&transfers, (phase, *effort, *json), console)?;
+            if let Some(file) = out {
+                write(&directory, file, exchange::starts_text(&found).as_bytes())?;
+            }
+            if let Some(file) = timeline {
+                write(&directory, file, exchange::timeline(&found).as_bytes())?;
+            }
+            Ok(Exit::Success)
         }
         ExchangeCommand::Check { phase, schedule, json } => {
             let transfers = read_phase(&directory, phase)?;
@@ -42,8 +46,8 @@ fn read_phase(directory: &Utf8Path, file: &Utf8Path) -> Result<Vec<PlacedTransfe
     exchange::read_phase(&read_text(directory, file)?).map_err(|fault| at(file, &fault))
 }
 
-/// Schedules a phase and tells the figures; the schedule's text.
-fn schedule(transfers: &[PlacedTransfer], (file, effort, json): (&Utf8Path, u32, bool), console: &Console) -> Result<String, Fault> {
+/// Schedules a phase and tells the figures.
+fn schedule(transfers: &[PlacedTransfer], (file, effort, json): (&Utf8Path, u32, bool), console: &Console) -> Result<Schedule, Fault> {
     if let Some(index) = transfers.iter().position(|transfer| transfer.is_paired) {
         return Err(Fault::input(format!("{file}: transfer {index}: expected width 32, found 64; only `exchange check` takes pair mode")));
     }
@@ -89,7 +93,7 @@ fn schedule(transfers: &[PlacedTransfer], (file, effort, json): (&Utf8Path, u32,
             figures.largest_row_words
         ));
     }
-    Ok(exchange::starts_text(&found))
+    Ok(found)
 }
 
 fn listed(violations: &[Violation]) -> String {
