@@ -216,9 +216,9 @@ gemm:
         .else
 
         # ---- stream: worker w takes consecutive rows, the first EXTRA workers one more.
-        # $m2:3 addresses (x, partial, result), $m4 strides, $m5 rows of the inner loop, $m6 x word 1 of the block,
+        # $m1 bytes from the end of this worker's rows to the next panel of x, $m2:3 addresses (x, partial, result), $m4 strides, $m5 rows of the inner loop, $m6 x word 1 of the block,
         # $m7 rows of this worker in the group's result, $m8 in x, $m9 bytes from there to word 4n - 6,
-        # $m10 and $m11 partial word 5 and the address of word 4n - 6 when pointers are packed anew.
+        # $m10 and $m11 addresses to pack.
         #
         # Stride codes: 0 next word; 1 back from the last word of a worker's rows to the first; 2 from the last word of x to the
         # next panel; 3 (up to 24 rows) from the last but one row to the last: the next word, or the same row again.
@@ -231,10 +231,10 @@ gemm:
         .equ    REPEAT, 0
         .endif
         .if     NEXT_PANEL > 511
-        .equ    PACK, 1
+        .equ    FAR, 1
         .equ    X_LAST, 0
         .else
-        .equ    PACK, 0
+        .equ    FAR, 0
         .equ    X_LAST, 2
         .endif
         .if     N_MAX == 3
@@ -291,21 +291,17 @@ gemm:
         start   $a4:5, TAMP_F16V4_E4_P2, \c2
         start   $a6:7, TAMP_F16V4_E4_P3, 0
         .endm
-        # For packing anew at the next block.
-        .macro  keep_pointers
-        .if     PACK == 1
-        add     $m6, $m8, 8
-        add     $m10, $m7, 40
-        add     $m11, $m7, $m9
+        # The last row of a block, up to word 0 of the next panel of x. A jump too far for a stride is added to the pointer, which
+        # tapack leaves in the low bits of the first register (isa-notes 4).
+        .macro  row_to_next_panel
+        update  $a4:5, TAMP_F16V4_E4_P0, 0
+        update  $a6:7, TAMP_F16V4_E4_P1, 0
+        update  $a4:5, TAMP_F16V4_E4_P2, X_LAST
+        .if     FAR == 1
+        { add     $m2, $m2, $m1
+          fnop }
         .endif
-        .endm
-        .macro  pack_pointers
-        .if     PACK == 1
-        add     $m6, $m6, X_PANEL-8
-        ld64step $a0:1, $m15, $m6+=, 1
-        tapack  $m2:3, $m6, $m10, $m11
-        .align  8
-        .endif
+        update  $a6:7, TAMP_F16V4_E4_P3, 0
         .endm
         # Rows 0 to n - 3 of a block whose partial sums are loaded; in row 1 the result pointer returns.
         .macro  head_update
@@ -345,6 +341,10 @@ gemm:
         sub     $m4, 1-4*N, $m3
         and     $m4, $m4, 1023
         sub     $m3, NEXT_PANEL, $m3
+        .if     FAR == 1
+        add     $m1, $m3, -1
+        shl     $m1, $m1, 3
+        .endif
         and     $m3, $m3, 1023
         shl     $m3, $m3, 10
         or      $m4, $m4, $m3
@@ -408,7 +408,6 @@ gemm:
         add     $m6, $m8, 56
         add     $m10, $m7, 88
         tapack  $m2:3, $m6, $m10, $m7
-        keep_pointers
         .align  8
         update  $a4:5, TAMP_F16V4_E4_P2, 0
         update  $a6:7, TAMP_F16V4_E4_P3, 0
@@ -420,7 +419,7 @@ gemm:
         .if     KB > 1
         update  $a4:5, TAMP_F16V4_E4_P2, 4
         update  $a6:7, TAMP_F16V4_E4_P3, 0
-        row_update 0, 0, X_LAST, 0
+        row_to_next_panel
         .else
         update  $a4:5, TAMP_F16V4_E4_P2, 0
         leave   $a6:7, TAMP_F16V4_E4_P3, 0
@@ -454,7 +453,6 @@ gemm:
 .Ljoin:
         add     $m6, $m8, 56
         tapack  $m2:3, $m6, $m7, $m7
-        keep_pointers
         .align  8
         .if     N_MAX > 3
         start   $a4:5, TAMP_F16V4_E4_P2, 0
@@ -470,7 +468,7 @@ gemm:
         start   $a4:5, TAMP_F16V4_E4_P2, 3*REPEAT
         .if     KB > 1
         enter   $a6:7, TAMP_F16V4_E4_P3, 0
-        row_update 0, 0, X_LAST, 0
+        row_to_next_panel
         .else
         start   $a6:7, TAMP_F16V4_E4_P3, 0
         row_start 0
@@ -479,15 +477,13 @@ gemm:
         .endif
         .align  8
 .Lmiddle:
-        pack_pointers
         head_update
         update  $a4:5, TAMP_F16V4_E4_P2, 4+3*REPEAT
         update  $a6:7, TAMP_F16V4_E4_P3, 0
-        row_update 0, 0, X_LAST, 0
+        row_to_next_panel
         exitz   $m15
         .align  8
 .Llast:
-        pack_pointers
         head_update
         update  $a4:5, TAMP_F16V4_E4_P2, 3*REPEAT
         leave   $a6:7, TAMP_F16V4_E4_P3, 0

@@ -9,7 +9,7 @@
 #
 # Arguments: 0 s, 1 stats. Worker w takes the rows w, w + 6, ...
 #
-# Measured, complete calls, clocks: 92 rows of 92 keys (KG=6, TAIL=12): 17,150 with SCALE = 1.0, 19,358 with another scale; 96 keys: 17,726 and 20,030.
+# Measured, complete calls, clocks: 92 rows of 92 keys (KG=6, TAIL=12): 16,676 with SCALE = 1.0, 18,884 with another scale; 96 keys: 17,348 and 19,652.
 
         .equ    FULL_WORDS, TAIL/4
         .equ    PARTIAL_LANES, TAIL-4*FULL_WORDS
@@ -109,6 +109,17 @@ softmax:
         .endif
         .endm
 
+        # Two sums, and a word of zeros if asked for.
+        .macro  drain sums, store_zeros
+        .if     \store_zeros == 1
+        { st64step $azeros, $m15, $m3+=, 1
+          f32v2gina \sums, $azeros, 0 }
+        .else
+        { nop
+          f32v2gina \sums, $azeros, 0 }
+        .endif
+        .endm
+
         .worker
         .align  8
 .Lworker:
@@ -134,9 +145,35 @@ softmax:
         st32    $a1, $m12, $m15, 1
         setzi   $a1, 8
         uput    $FP_CLR, $a1
+        mov     $m2, $m0
 .Lrow:
         # The maximum of four columns of lanes.
-        mov     $m2, $m0
+        .if     FULL_WORDS > 1
+        # The words 0 and 1 are loaded ahead: the loop's second bundle loads word 3 and goes on to the next panel.
+        ld64step $a4:5, $m15, $m2+=, 1
+        ld64step $a2:3, $m15, $m2+=, 1
+        .if     KG > 1
+        .align  8
+        { rpt     $m6, 3
+          fnop }
+        maximum $a0:1, $a2:3, 1
+        maximum $a2:3, $a0:1, $m4
+        maximum $a0:1, $a2:3, 1
+        maximum $a2:3, $a0:1, 1
+        .endif
+        .align  8
+        .if     FULL_WORDS > 2
+        maximum $a0:1, $a2:3, 1
+        .endif
+        .if     FULL_WORDS > 3
+        maximum $a2:3, $a0:1, 1
+        .endif
+        .if     FULL_WORDS == 3
+        f16v4max $a4:5, $a4:5, $a0:1
+        .else
+        f16v4max $a4:5, $a4:5, $a2:3
+        .endif
+        .else
         .if     TAIL < 4
         .if     KG > 1
         ld64    $a2:3, $m0, $m15, 0
@@ -158,30 +195,11 @@ softmax:
         .if     FULL_WORDS > 0
         .align  8
         maximum $a0:1, $a2:3, 1
-        .if     FULL_WORDS > 1
-        maximum $a2:3, $a0:1, 1
-        .endif
-        .if     FULL_WORDS > 2
-        maximum $a0:1, $a2:3, 1
-        .endif
-        .if     FULL_WORDS > 3
-        maximum $a2:3, $a0:1, 1
-        .endif
-        .if     FULL_WORDS == 1
         f16v4max $a4:5, $a4:5, $a0:1
-        .endif
-        .if     FULL_WORDS == 2
-        f16v4max $a4:5, $a4:5, $a2:3
-        .endif
-        .if     FULL_WORDS == 3
-        f16v4max $a4:5, $a4:5, $a0:1
-        .endif
-        .if     FULL_WORDS == 4
-        f16v4max $a4:5, $a4:5, $a2:3
-        .endif
         .else
         .if     KG > 1
         f16v4max $a4:5, $a4:5, $a2:3
+        .endif
         .endif
         .endif
         # Lanes of a last word that is used in part; the others repeat a used one.
@@ -214,7 +232,7 @@ softmax:
           f16tof32 $a5, $a4 }
         { mov     $m2, $m0
           f32mul  $a5, $a5, $a6 }
-        { st32    $a5, $m1, $m15, 0
+        { st32step $a5, $m15, $m1+=, 1
           f16v2sub $a4, $azero, $a4 }
         { ld64step $a0:1, $m15, $m2+=, 1
           sort4x16lo $a2, $a4, $a3 }
@@ -249,25 +267,17 @@ softmax:
         .else
         { st64step $a4:5, $m15, $m3+=, 1
           f16v4acc $a4:5 }
-        { st64step $azeros, $m15, $m3+=, 1
-          fnop }
         .endif
         .else
         { st64step $a6:7, $m15, $m3+=, 1
           fnop }
-        { st64step $azeros, $m15, $m3+=, 1
-          fnop }
-        { st64step $azeros, $m15, $m3+=, 1
-          fnop }
         .endif
-        # The eight sums, and zeros for the next row.
+        # The eight sums, and zeros for the next row; zeros in words without columns.
         { add     $m0, $m0, 192
           f32v2gina $a0:1, $azeros, 0 }
-        { nop
-          f32v2gina $a2:3, $azeros, 0 }
-        { nop
-          f32v2gina $a4:5, $azeros, 0 }
-        { nop
+        drain   $a2:3, 1-MORE_2
+        drain   $a4:5, 1-MORE_3
+        { mov     $m2, $m0
           f32v2gina $a6:7, $azeros, 0 }
         { nop
           f32v2add $a0:1, $a0:1, $a2:3 }
@@ -277,8 +287,7 @@ softmax:
           f32v2add $a0:1, $a0:1, $a4:5 }
         { nop
           f32add  $a0, $a0, $a1 }
-        st32    $a0, $m1, $m15, 1
-        add     $m1, $m1, 48
+        st32step $a0, $m15, $m1+=, 11
         brnzdec $m5, .Lrow
 .Lnone:
         exitz   $m15

@@ -79,6 +79,39 @@ pub struct Kernel {
     pub apart: Vec<[String; 2]>,
     /// Screening model: clocks of one complete call.
     pub cycles: Expression,
+    /// What no kernel of this operation can do without, if it was worked out.
+    pub floor: Option<Floor>,
+}
+
+/// Clocks that a call takes at least, by what takes them: six busy workers issue one bundle a clock, which holds one arithmetic
+/// instruction besides one load or store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Floor {
+    /// Slots of the arithmetic lane, and clocks of the supervisor without workers.
+    pub arithmetic: Expression,
+    /// Slots of loads.
+    pub loads: Expression,
+    /// Slots of stores.
+    pub stores: Expression,
+    /// What clocks are divided by when they are shown.
+    pub per: Option<Unit>,
+}
+
+/// A unit of a kernel's work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// As it is read behind "clocks per".
+    pub name: String,
+    /// How many a call does.
+    pub count: Expression,
+}
+
+impl Floor {
+    /// The components by name, in the order of the manifest's documentation.
+    #[must_use]
+    pub const fn components(&self) -> [(&'static str, &Expression); 3] {
+        [("arithmetic", &self.arithmetic), ("loads", &self.loads), ("stores", &self.stores)]
+    }
 }
 
 /// What is wrong with a manifest.
@@ -122,6 +155,25 @@ struct KernelText {
     #[serde(default)]
     apart: Vec<Spanned<[String; 2]>>,
     cycles: Spanned<Number>,
+    #[serde(default)]
+    floor: Option<FloorText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FloorText {
+    arithmetic: Spanned<Number>,
+    loads: Spanned<Number>,
+    stores: Spanned<Number>,
+    #[serde(default)]
+    per: Option<UnitText>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct UnitText {
+    name: String,
+    count: Spanned<Number>,
 }
 
 #[derive(Deserialize)]
@@ -209,6 +261,7 @@ impl Reader<'_> {
         // Expressions may read the parameters of the variant and the values of the call.
         let known: BTreeSet<String> = parameters.keys().chain(&kernel.values).cloned().collect();
         let cycles = self.expression(&name, &kernel.cycles, &known);
+        let floor = kernel.floor.and_then(|floor| self.floor(&name, &floor, &known, &parameters));
         let names: Vec<String> = kernel.operands.iter().map(|operand| operand.name.get_ref().clone()).collect();
         for (index, operand) in kernel.operands.iter().enumerate() {
             if names[..index].contains(operand.name.get_ref()) {
@@ -235,7 +288,44 @@ impl Reader<'_> {
             values: kernel.values,
             apart,
             cycles: cycles?,
+            floor,
         })
+    }
+
+    fn floor(&mut self, kernel: &str, text: &FloorText, known: &BTreeSet<String>, parameters: &BTreeMap<String, Range>) -> Option<Floor> {
+        let mut component = |name: &str, text: &Spanned<Number>| {
+            let label = format!("{kernel}.floor.{name}");
+            let expression = self.expression(&label, text, known)?;
+            self.at_limits(&label, text.span().start, &expression, known, parameters);
+            Some(expression)
+        };
+        let (arithmetic, loads) = (component("arithmetic", &text.arithmetic), component("loads", &text.loads));
+        let stores = component("stores", &text.stores);
+        let unit = |text: &UnitText| component("per", &text.count).map(|count| Unit { name: text.name.clone(), count });
+        let per = text.per.as_ref().and_then(unit);
+        Some(Floor { arithmetic: arithmetic?, loads: loads?, stores: stores?, per })
+    }
+
+    /// A floor has to be a number where all parameters have their smallest or their largest values, and where one alone
+    /// has another end than the rest; values of the call are 0.
+    fn at_limits(
+        &mut self,
+        label: &str,
+        offset: usize,
+        expression: &Expression,
+        known: &BTreeSet<String>,
+        parameters: &BTreeMap<String, Range>,
+    ) {
+        for variant in variants_at_limits(known, parameters) {
+            let found = match expression.evaluate(&variant) {
+                Ok(clocks) if clocks >= 0 => continue,
+                Ok(clocks) => format!("expected at least 0, found {clocks}"),
+                Err(fault) => fault.message,
+            };
+            let place: Vec<String> = variant.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let place = if place.is_empty() { String::new() } else { format!(" with {}", place.join(",")) };
+            return self.fault(offset, format!("{label}: {found}{place}"));
+        }
     }
 
     fn operand(&mut self, kernel: &str, operand: OperandText, known: &BTreeSet<String>) -> Option<Operand> {
@@ -287,6 +377,24 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Parameters at the ends of their ranges: all at one, and each alone at the other.
+fn variants_at_limits(known: &BTreeSet<String>, parameters: &BTreeMap<String, Range>) -> Vec<BTreeMap<String, i64>> {
+    let ends: [fn(&Range) -> i64; 2] = [|range| range.min, |range| range.max];
+    let mut variants = Vec::new();
+    for (near, far) in [(0, 1), (1, 0)] {
+        let all = known.iter().map(|name| (name.clone(), parameters.get(name).map_or(0, ends[near])));
+        let all: BTreeMap<String, i64> = all.collect();
+        let one = |(name, range): (&String, &Range)| {
+            let mut variant = all.clone();
+            variant.insert(name.clone(), ends[far](range));
+            variant
+        };
+        variants.extend(parameters.iter().map(one));
+        variants.push(all);
+    }
+    variants
 }
 
 /// Why the operands of a variant have no addresses.
@@ -460,6 +568,29 @@ cycles = "288+6*ceildiv(N,6)"
     }
 
     #[test]
+    fn a_floor_is_a_number_of_clocks_wherever_the_parameters_end() {
+        let with = |arithmetic: &str| format!("{COPY}floor = {{ arithmetic = {arithmetic}, loads = \"N\", stores = \"bytes/8\" }}\n");
+        let floor = parse(&with("0")).unwrap().remove(0).floor.unwrap();
+        let symbols = BTreeMap::from([("N".to_owned(), 1024), ("bytes".to_owned(), 80)]);
+        let clocks = floor.components().map(|(name, expression)| (name, expression.evaluate(&symbols).unwrap()));
+        assert_eq!(clocks, [("arithmetic", 0), ("loads", 1024), ("stores", 10)]);
+        assert_eq!(parse(COPY).unwrap()[0].floor, None);
+        let cases = [
+            ("\"M\"", "14:24: copy.floor.arithmetic: `M` is no parameter or value"),
+            ("\"1+*\"", "14:27: copy.floor.arithmetic: expected a value, found `*`"),
+            ("\"2-N\"", "14:24: copy.floor.arithmetic: expected at least 0, found -4094 with N=4096,bytes=0"),
+            ("\"8/(N-1)\"", "14:24: copy.floor.arithmetic: division by zero with N=1,bytes=0"),
+            ("-1", "14:24: copy.floor.arithmetic: expected at least 0, found -1 with N=4096,bytes=0"),
+        ];
+        for (arithmetic, expected) in cases {
+            let faults = parse(&with(arithmetic)).unwrap_err();
+            assert_eq!(faults.iter().map(ToString::to_string).collect::<Vec<_>>(), [expected]);
+        }
+        let faults = parse(&with("1").replacen(", loads = \"N\"", "", 1)).unwrap_err();
+        assert_eq!(faults[0].to_string(), "14:9: missing field `loads`");
+    }
+
+    #[test]
     fn faults_name_their_place() {
         let cases = [
             ("\"8*N\", align = 8 }", "\"8*M\", align = 8 }", "8:46: copy.src: `M` is no parameter or value"),
@@ -471,7 +602,7 @@ cycles = "288+6*ceildiv(N,6)"
             (
                 "values",
                 "volues",
-                "12:1: unknown field `volues`, expected one of `name`, `source`, `entry`, `parameters`, `operands`, `values`, `apart`, `cycles`",
+                "12:1: unknown field `volues`, expected one of `name`, `source`, `entry`, `parameters`, `operands`, `values`, `apart`, `cycles`, `floor`",
             ),
         ];
         for (from, to, expected) in cases {

@@ -38,13 +38,20 @@ impl Call {
 
     /// A call at addresses the manifest allows, whose operands hold zeros.
     pub(crate) fn zeros(name: &str, defines: &[(&str, i64)]) -> Self {
+        Self::zeros_with(name, defines, &[])
+    }
+
+    /// The same with the run-time values of the call.
+    pub(crate) fn zeros_with(name: &str, defines: &[(&str, i64)], values: &[u32]) -> Self {
         let kernels = toolchain::manifest::parse(kernels::manifest()).expect("the manifest is sound");
         let kernel = kernels.iter().find(|kernel| kernel.name == name).expect("the kernel is listed");
         let mut call = Call::new(name, defines, &[]);
-        call.arguments = kernel.place_operands(&call.defines, OPERANDS).expect("the operands fit");
-        let bytes = |operand: &toolchain::manifest::Operand| operand.bytes.evaluate(&call.defines).expect("the size evaluates") as usize;
+        let mut symbols = call.defines.clone();
+        symbols.extend(kernel.values.iter().cloned().zip(values.iter().map(|value| i64::from(*value))));
+        call.arguments = kernel.place_operands(&symbols, OPERANDS).expect("the operands fit");
+        let bytes = |operand: &toolchain::manifest::Operand| operand.reach(&symbols).expect("the size evaluates") as usize;
         call.memory = call.arguments.iter().zip(&kernel.operands).map(|(address, operand)| (*address, vec![0; bytes(operand)])).collect();
-        call
+        call.with_values(values)
     }
 
     /// What the manifest's expressions may read.

@@ -46,7 +46,16 @@ fn check_reduce(parts: usize, bytes: usize) {
 
 #[test]
 fn partial_sums_are_added_in_f32() {
-    for (parts, bytes) in [(1, 8), (2, 48), (3, 56), (4, 1024), (8, 40), (16, 640)] {
+    for (parts, bytes) in [(1, 8), (2, 48), (3, 56), (4, 1024), (8, 40), (16, 640), (17, 600), (40, 96), (2, 16), (5, 104), (4, 23_552)] {
         check_reduce(parts, bytes);
+    }
+}
+
+#[test]
+fn every_number_of_parts_is_added_for_every_share_of_the_workers() {
+    for parts in 1..=18 {
+        for words in [1, 2, 3, 11, 12, 13, 14, 25, 36, 41] {
+            check_reduce(parts, 8 * words);
+        }
     }
 }

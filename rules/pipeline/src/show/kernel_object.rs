@@ -1,4 +1,4 @@
-//! An assembled kernel: symbols, measured clocks, and its instructions with the cycles of their slots.
+//! An assembled kernel: symbols, measured clocks against its lower bound, and its instructions with the cycles of their slots.
 //!
 //! A worker issues one instruction, or one bundle, in each of its slots, and has one slot of six (machine.md a). Its instructions
 //! are counted from the symbol before, as if it never branched; what a call takes in all was measured.
@@ -8,21 +8,24 @@ use ipu21::tile::WORKERS;
 use toolchain::disassembler::{Line, disassemble};
 use toolchain::object::Object;
 
+use super::kernel_bound::with_bound;
 use super::words::digits;
+use crate::stage::kernel_bound::KernelBound;
 
 pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
     let object: Object = shown.decode()?;
-    let measured: Option<u64> = shown.other("measured", shown.entry.name.index.as_deref());
+    let index = shown.entry.name.index.as_deref();
+    let bound: Option<KernelBound> = shown.other("kernel_bound", index);
     let symbols = object.symbols().iter().map(|(name, offset)| vec![name.as_str().into(), Cell::Address(*offset)]);
     let relocations = object.relocations().iter().map(|relocation| {
         let symbol = relocation.symbol.clone().unwrap_or_else(|| "start".to_owned());
         vec![Cell::Address(relocation.offset), format!("{:?}", relocation.kind).into(), symbol.into(), relocation.addend.to_string().into()]
     });
-    Ok(Document::default()
+    let document = Document::default()
         .fact("source", object.source_name())
         .fact("text bytes", object.text().len())
-        .fact("align bytes", object.align())
-        .fact("measured cycles", measured)
+        .fact("align bytes", object.align());
+    Ok(with_bound(document, shown.other("measured", index), bound.as_ref())
         .table("symbols", &["name", "offset"], symbols)
         .table("relocations", &["offset", "kind", "symbol", "addend"], relocations)
         .table("listing", &["offset", "words", "cycle", "line", "symbol", "instruction"], instructions(&object)))

@@ -15,6 +15,7 @@ mod expanded;
 mod finalists;
 mod host_file;
 mod images;
+mod kernel_bound;
 mod kernel_object;
 mod mapping;
 mod measured;
@@ -58,6 +59,7 @@ pub(crate) const RENDERERS: &[Renderer] = &[
     whole(  "finalists",     "the best operator plans",               finalists::show),
     whole(  "host_file",     "a tensor as the host sends it",         host_file::show),
     by_tile("images",        "the images of all tiles",               images::show),
+    whole(  "kernel_bound",  "what a kernel takes by the manifest",   kernel_bound::show),
     whole(  "kernel_object", "an assembled kernel",                   kernel_object::show),
     by_tile("mapping",       "the tiles of a plan's positions",       mapping::show),
     whole(  "measured",      "measured clocks of a kernel",           measured::show),

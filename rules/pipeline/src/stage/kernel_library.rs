@@ -21,7 +21,7 @@ pub struct LibraryKernel {
     pub source: SourceFile,
     /// What compiles it, when that is not the assembler.
     pub compilation: Option<Compilation>,
-    /// Digest of the manifest's entry.
+    /// Digest of the manifest's entry without its floor, which is only shown.
     pub digest: Digest,
     /// Digest of the entry without its screening model: what a call of the kernel is like.
     pub interface: Digest,
@@ -51,7 +51,7 @@ impl Library {
     /// The manifests as the planner reads them.
     #[must_use]
     pub fn table(&self) -> KernelTable {
-        KernelTable::new(self.kernels.values().map(|known| known.kernel.clone()))
+        KernelTable::new(self.kernels.values().map(|known| without_floor(&known.kernel)))
     }
 
     /// The same without screening models.
@@ -98,7 +98,7 @@ fn library(db: &dyn Db, target: Target) -> Result<Arc<Vec<LibraryKernel>>, Failu
             let message = format!("kernel `{}`: `{}` is no assembly; expected a field `toolchain`", kernel.name, kernel.source);
             return Err(fault(message));
         }
-        let (interface, digest) = (printed(&without_costs(&kernel)), printed(&kernel));
+        let (interface, digest) = (printed(&without_costs(&kernel)), printed(&without_floor(&kernel)));
         found.push(LibraryKernel { source: db.source(path), compilation: compilation.clone(), digest, interface, kernel });
     }
     Ok(Arc::new(found))
@@ -111,7 +111,12 @@ fn is_for_a_compiler(name: &str) -> bool {
 
 /// An entry whose screening model says nothing, for stages whose keys have [`LibraryKernel::interface`].
 pub(crate) fn without_costs(kernel: &Kernel) -> Kernel {
-    Kernel { cycles: Expression::number(0), ..kernel.clone() }
+    Kernel { cycles: Expression::number(0), ..without_floor(kernel) }
+}
+
+/// An entry without the clocks that nothing is planned with, for stages whose keys have [`LibraryKernel::digest`].
+fn without_floor(kernel: &Kernel) -> Kernel {
+    Kernel { floor: None, ..kernel.clone() }
 }
 
 fn printed(kernel: &Kernel) -> Digest {

@@ -11,6 +11,7 @@ use toolchain::object::Object;
 
 use crate::fingerprint::Crate;
 use crate::key::{KernelKey, digest_of, spec};
+use crate::stage::kernel_bound::kernel_bound;
 use crate::stage::kernel_library::{kernel, kernel_library, without_costs};
 use crate::stage::kernel_object::{kernel_object, machine_of};
 
@@ -22,6 +23,7 @@ const ARGUMENTS: u32 = memory::ENTRY;
 const HALVES: u8 = 0x38;
 
 /// Clocks of one call, `setzi $m0` and `call` up to the return. Key: object, the manifest's entry without its costs, machine parameters.
+/// What the manifest expects of it is kept beside it, for those who read both, and is no part of the key.
 #[salsa::tracked(returns(clone))]
 pub fn measured<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<u64, u64>, Failure> {
     let (program, variant) = (key.program(db), key.variant(db));
@@ -30,6 +32,7 @@ pub fn measured<'db>(db: &'db dyn Db, key: KernelKey<'db>) -> Result<Artifact<u6
     let known = kernel(&library, &variant.kernel, label)?;
     let machine = machine_of(db, program)?;
     let object = kernel_object(db, key)?;
+    kernel_bound(db, key)?;
     let inputs =
         [("object", object.digest()), ("interface", known.interface), ("variant", digest_of(variant)), ("parameters", machine.digest)];
     let spec = spec("measured", &[Crate::Simulator, Crate::Toolchain, Crate::Ipu21], label).index(printed(variant));

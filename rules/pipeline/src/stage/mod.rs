@@ -5,6 +5,7 @@ pub mod tensor;
 pub mod machine;
 pub mod model;
 
+pub mod kernel_bound;
 pub mod kernel_library;
 pub mod kernel_object;
 pub mod measured;
