@@ -360,7 +360,18 @@ fn kernel_source_with_other_cycles_executes_the_choice_too() {
 #[test]
 fn manifest_executes_the_planner_and_is_cut_off_behind_equal_plans() {
     let mut fixture = Fixture::new();
-    fixture.check_file("kernels.toml", "cycles = \"161+6", "cycles = \"161+0+6", "program[finalists] program[refined/*]");
+    fixture.check_file(
+        "kernels.toml",
+        "cycles = \"168+6",
+        "cycles = \"168+0+6",
+        "program[finalists] program[kernel_bound/softmax*] program[refined/*]",
+    );
+}
+
+#[test]
+fn floor_of_a_kernel_executes_what_is_shown_of_it_and_nothing_else() {
+    let mut fixture = Fixture::new();
+    fixture.check_file("kernels.toml", "(13+2*(SCALE", "(12+3*(SCALE", "program[kernel_bound/softmax*]");
 }
 
 #[test]
@@ -533,7 +544,7 @@ impl Finalists {
             stages.extend(phases.map(|(phase, _)| format!("program[schedule/{index}.{phase}]")));
         }
         for variant in self.variants.difference(&before.variants) {
-            stages.extend(["kernel_object", "measured"].map(|stage| format!("program[{stage}/{variant}]")));
+            stages.extend(["kernel_bound", "kernel_object", "measured"].map(|stage| format!("program[{stage}/{variant}]")));
         }
         if self.made[self.selected][2] != before.made[before.selected][2] {
             stages.extend(["program[images]", "program[package]", "run[simulation]", "run[verdict]"].map(str::to_owned));
