@@ -133,8 +133,9 @@ fn rows(name: &'static str, panel: &'static str) -> Vec<Case> {
 }
 
 fn merges(name: &'static str) -> Vec<Case> {
-    let shapes = [(1, 1, 1), (2, 5, 16), (5, 2, 2), (7, 1, 3), (12, 5, 8), (46, 3, 2)];
-    shapes.map(|(rows, cg, parts)| zeros(name, &[("ROWS", rows), ("CG", cg), ("PARTS", parts), ("OUT_PANEL", 32 * rows)])).into()
+    let few = [(1, 1, 1), (1, 5, 16), (1, 6, 46), (2, 5, 16), (2, 3, 4), (3, 5, 9), (3, 2, 3)];
+    let shapes = few.into_iter().chain([(5, 2, 2), (7, 1, 3), (12, 5, 8), (46, 3, 2)]);
+    shapes.map(|(rows, cg, parts)| zeros(name, &[("ROWS", rows), ("CG", cg), ("PARTS", parts), ("OUT_PANEL", 32 * rows)])).collect()
 }
 
 #[rustfmt::skip]
