@@ -5,6 +5,8 @@
 //! plans are expanded under the identity mapping, priced again with the route bounds of their phases and held against the
 //! memory of a tile. All work is counted, none is timed.
 
+mod nearest;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use exchange::Problem;
@@ -14,12 +16,13 @@ use serde::{Deserialize, Serialize};
 use crate::axes::axes;
 use crate::candidates::{Candidate, Context, Demand, TRANSFERS_A_CLOCK, Wanted, demands};
 use crate::clocks::Costs;
+use crate::does_not_fit::{DoesNotFit, Nearest};
 use crate::expand::expand;
 use crate::kernel_table::KernelTable;
 use crate::layout::{Layout, WeightsMemory};
 use crate::mapping::identity;
 use crate::model::{Kind, Model, Source, ValueId};
-use crate::peaks::{INTERLEAVED, MEMORY, Peaks, RESERVED, ROOMY, peaks};
+use crate::peaks::{MEMORY, Peaks, RESERVED, ROOMY, peaks};
 use crate::plan::{Cuts, Form, InputPlan, OperationPlan, PANEL, Plan};
 use crate::plan_fault::Fault;
 use crate::program::{ColumnAxis, Order};
@@ -94,7 +97,8 @@ pub fn finalists(
     let demands = demands(model);
     let (found, considered) = search(model, layout, kernels, costs, &axes, &demands, threads).map_err(|fault| vec![fault])?;
     let whole: Vec<_> = found.into_iter().map(|state| state.plan(layout, &axes)).collect();
-    let plans = judge(whole, layout, threads, |plan| judged_plan(model, layout, kernels, costs, plan)).map_err(|fault| vec![fault])?;
+    let plans = judge(whole, layout, threads, |plan| judged_plan(model, layout, kernels, costs, plan));
+    let plans = plans.map_err(|fault| vec![nearest::completed(fault, model, layout, kernels, costs)])?;
     let padded = axes.iter().filter(|axis| axis.parts > 1 && axis.width != axis.padded).count();
     Ok(Finalists {
         conversion_sources: conversion_sources(model, &demands),
@@ -500,14 +504,7 @@ fn structure(plan: &Plan) -> Vec<(Vec<Form>, [bool; 3])> {
 }
 
 fn does_not_fit(peaks: &Peaks) -> Fault {
-    Fault::DoesNotFit {
-        total_bytes: peaks.total,
-        total_capacity: MEMORY - RESERVED,
-        interleaved_bytes: peaks.interleaved,
-        interleaved_capacity: INTERLEAVED,
-        largest_bytes: peaks.largest,
-        largest: peaks.largest_name.clone(),
-    }
+    Fault::DoesNotFit(Box::new(DoesNotFit { peaks: peaks.clone(), operation: String::new(), nearest: Nearest::default() }))
 }
 
 /// The operations of a plan, wherever they start.

@@ -7,6 +7,7 @@ pub mod layout;
 pub mod model;
 
 pub mod axes;
+pub mod does_not_fit;
 pub mod kernel_table;
 pub mod plan;
 pub mod plan_fault;

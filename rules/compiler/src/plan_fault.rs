@@ -4,24 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::does_not_fit::DoesNotFit;
+
 /// A model that cannot be planned or a plan that cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fault {
-    /// No plan fits the memory of a tile; the figures are those of the smallest plan seen.
-    DoesNotFit {
-        /// Largest sum over a tile and step of the buffers alive, bytes.
-        total_bytes: u64,
-        /// Bytes of a tile that buffers may use.
-        total_capacity: u64,
-        /// The same, of buffers that must be in region 1.
-        interleaved_bytes: u64,
-        /// Bytes of region 1.
-        interleaved_capacity: u64,
-        /// Largest single buffer, bytes.
-        largest_bytes: u64,
-        /// Its name.
-        largest: String,
-    },
+    /// No plan fits the memory of a tile.
+    DoesNotFit(Box<DoesNotFit>),
     /// One value is split into blocks that would have to be padded in two ways.
     SplitConflict {
         /// The value.
@@ -100,11 +89,7 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::DoesNotFit { total_bytes, total_capacity, interleaved_bytes, interleaved_capacity, largest_bytes, largest } => write!(
-                f,
-                "does not fit: the smallest plan needs {total_bytes} of {total_capacity} bytes on a tile, \
-                 {interleaved_bytes} of {interleaved_capacity} interleaved; largest allocation {largest_bytes} bytes (`{largest}`)"
-            ),
+            Self::DoesNotFit(refusal) => refusal.fmt(f),
             Self::SplitConflict { value, operation, first, second } => write!(
                 f,
                 "`{value}` is split into {} blocks of {} and, by `{operation}`, into {} blocks of {}; \

@@ -148,20 +148,48 @@ fn standard_memory_for_weights_costs_more() {
     assert!(clocks(WeightsMemory::Standard) > clocks(WeightsMemory::Interleaved));
 }
 
-#[test]
-fn a_model_too_large_for_its_tile_is_refused_with_both_sizes() {
-    let model = model(
+/// A product of `rows` rows by 512 channels.
+fn product_of(rows: u32) -> Model {
+    model(&format!(
         r#"
-        inputs.x = { type = "f16", shape = [1, 700, 512] }
-        parameters.w = { type = "f16", shape = [512, 512] }
-        op = [{ name = "y", op = "matmul", args = ["x", "w"] }]
-    "#,
-    );
+        inputs.x = {{ type = "f16", shape = [1, {rows}, 512] }}
+        parameters.w = {{ type = "f16", shape = [512, 512] }}
+        op = [{{ name = "y", op = "matmul", args = ["x", "w"] }}]
+    "#
+    ))
+}
+
+fn refusals(model: &Model, layout: &Layout) -> Vec<String> {
+    messages(&finalists(model, layout, &kernels(), &COSTS, &[], &Threads::new(1)).unwrap_err())
+}
+
+#[test]
+fn a_model_too_large_for_its_tile_is_refused_with_the_tile_its_values_and_the_tiles_that_suffice() {
     let layout = Layout { partials: PartialsChoice::F16, ..Layout::on(1) };
-    let faults = finalists(&model, &layout, &kernels(), &COSTS, &[], &Threads::new(1)).unwrap_err();
-    let [Fault::DoesNotFit { total_bytes, total_capacity, .. }] = faults.as_slice() else { panic!("{faults:?}") };
     // Input, weights and result: 704 rows of 512, 512 of 512, 704 of 512, and 16 bytes that may be read behind x.
-    assert_eq!((*total_bytes, *total_capacity), (2 * 512 * (704 + 512 + 704) + 16, 0x9_c000 - 0xc000));
+    assert_eq!(2 * 512 * (704 + 512 + 704) + 16, 1_966_096);
+    #[rustfmt::skip]
+    assert_eq!(refusals(&product_of(700), &layout), [
+        "does not fit: the smallest plan needs 1966096 of 589824 bytes on a tile, 720896 of 425984 interleaved; largest allocation 720896 bytes (`y`)\n  \
+         tile 0 at step 0, product of `y`: `x` 720912, `y` 720896, `y.weights` 524288 bytes\n  \
+         nearest layout that fits: tiles = 4",
+    ]);
+    plan_and_check(&product_of(700), &Layout { tiles: 4, ..layout.clone() }, &[]).unwrap();
+    plan_and_check(&product_of(700), &Layout { tiles: 3, ..layout }, &[]).unwrap_err();
+}
+
+#[test]
+fn a_grid_that_takes_too_much_memory_is_released_by_the_nearest_layout() {
+    let grids = [("y".to_owned(), GridChoice { rows: Some(1), columns: Some(1), inner: Some(1), ..GridChoice::default() })];
+    let layout = Layout { grids: grids.into(), ..Layout::on(16) };
+    let found = refusals(&product_of(700), &layout);
+    assert_eq!(found[0].lines().last(), Some("  nearest layout that fits: grids = {}"), "{found:?}");
+}
+
+#[test]
+fn a_model_too_large_for_all_tiles_is_refused_with_the_number_of_layouts_tried() {
+    let found = refusals(&product_of(1_000_000), &Layout::on(1472));
+    assert_eq!(found[0].lines().last(), Some("  none of 1 other layouts tried fits"), "{found:?}");
 }
 
 #[test]
@@ -374,8 +402,7 @@ proptest! {
         match plan_and_check(&model, &Layout::on(drawn.tiles), &checkpoints) {
             Ok(found) => prop_assert!(found.plans[0].estimated_cycles > 0),
             Err(faults) => {
-                let is_size = matches!(faults.as_slice(), [Fault::DoesNotFit { total_bytes, total_capacity, interleaved_bytes, interleaved_capacity, largest_bytes, .. }]
-                    if total_bytes > total_capacity || interleaved_bytes > interleaved_capacity || largest_bytes > interleaved_capacity);
+                let is_size = matches!(faults.as_slice(), [Fault::DoesNotFit(refusal)] if !refusal.peaks.fit());
                 prop_assert!(is_size, "{faults:?}");
             }
         }

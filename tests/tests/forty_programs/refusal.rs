@@ -2,6 +2,7 @@
 
 use compiler::clocks::Costs;
 use compiler::images::{KernelObject, Objects};
+use compiler::peaks::{INTERLEAVED, MEMORY, RESERVED};
 use compiler::placement::{self, Demand};
 use compiler::plan_fault;
 use compiler::program::Variant;
@@ -43,8 +44,9 @@ fn confirm_planner(engine: &Engine, program: Target) -> Result<(), String> {
         return Err("the planner finds plans when it is asked again".to_owned());
     };
     match faults.as_slice() {
-        [plan_fault::Fault::DoesNotFit { total_bytes, total_capacity, interleaved_bytes, interleaved_capacity, largest_bytes, .. }] => {
-            let exceeds = total_bytes > total_capacity || interleaved_bytes > interleaved_capacity || largest_bytes > interleaved_capacity;
+        [plan_fault::Fault::DoesNotFit(refusal)] => {
+            let peaks = &refusal.peaks;
+            let exceeds = peaks.total > MEMORY - RESERVED || peaks.interleaved > INTERLEAVED || peaks.largest > INTERLEAVED;
             if exceeds { Ok(()) } else { Err(format!("the figures fit: {}", faults[0])) }
         }
         faults => Err(format!("another fault than `does not fit`: {faults:?}")),
