@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use compiler::assemble::{Description, assemble};
-use compiler::clocks::Costs;
+use compiler::clocks::{Clocks, Costs};
 use compiler::host_plan::{self, HostPlan};
 use compiler::images::{self, Images, KernelObject, Objects, Parts, Rows};
 use compiler::kernel_table::KernelTable;
@@ -194,7 +194,7 @@ pub fn lower(program: Expanded, mutation: &dyn Mutation) -> Result<Compiled, Ref
     let mut images = images::build(&parts).map_err(|fault| refusal("images")(fault.to_string()))?;
     images::check(&placement, &row_bytes, &images).map_err(|faults| refusal("images")(all(&faults)))?;
     mutation.images(&mut images);
-    let clocks = modelled(&expanded)?;
+    let clocks = modelled(&expanded)?.steps;
     let horizons: Vec<u64> = schedules.iter().map(|schedule| u64::from(schedule.figures.horizon)).collect();
     let description =
         Description { producer: "tests", parameters: [0; 32], code_parameters: &[], planned_clocks: &clocks, horizons: &horizons };
@@ -288,12 +288,14 @@ fn relocated(schedules: &[Schedule], placement: &Placement) -> Result<Rows, Refu
     (0..).zip(schedules).map(phase).collect()
 }
 
-/// What each step is thought to take, by the manifests' models.
-fn modelled(expanded: &Expanded) -> Result<Vec<u64>, Refusal> {
+/// What a program is thought to take, by the manifests' models and the route bounds of its phases: what the planner ranks by.
+///
+/// # Errors
+/// A kernel that the library does not have.
+pub fn modelled(expanded: &Expanded) -> Result<Clocks, Refusal> {
     let kernels = KernelTable::new(manifests().into_values());
     let costs = Costs::new(&Parameters::shipped());
-    let clocks = selected::modelled(expanded, &kernels, &costs);
-    clocks.map(|clocks| clocks.steps).map_err(|fault| refusal("expanded")(fault.to_string()))
+    selected::modelled(expanded, &kernels, &costs).map_err(|fault| refusal("expanded")(fault.to_string()))
 }
 
 /// Row-major f16 tensors by the names of inputs and parameters.

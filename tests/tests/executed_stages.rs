@@ -344,8 +344,8 @@ fn kernel_source_with_other_cycles_executes_the_choice_too() {
         "softmax.S",
         "        { mov     $m2, $m0\n          f32mul  $a5, $a5, $a6 }\n",
         "        mov     $m2, $m0\n        f32mul  $a5, $a5, $a6\n",
-        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] program[refined/*] program[selected] \
-         run[simulation] run[verdict]",
+        "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] program[planned/*] program[refined/*] \
+         program[selected] run[simulation] run[verdict]",
     );
     // Other size as well: addresses, and so rows, are made again. As many nops as give clocks that the edit above did not give.
     fixture.check_file(
@@ -353,7 +353,7 @@ fn kernel_source_with_other_cycles_executes_the_choice_too() {
         "        setzi   $m6, KG-1\n",
         &format!("        setzi   $m6, KG-1\n{}", "        nop\n".repeat(8)),
         "program[images] program[kernel_object/softmax*] program[measured/softmax*] program[package] program[placement/*] \
-         program[refined/*] program[rows/*] program[selected] run[simulation] run[verdict]",
+         program[planned/*] program[refined/*] program[rows/*] program[selected] run[simulation] run[verdict]",
     );
 }
 
@@ -482,7 +482,7 @@ fn checkpoints_execute_the_program_and_its_run() {
         "checkpoints = [0, 1, 2, 6]",
         "checkpoints = [0, 1, 6]",
         "program[expanded/*] program[finalists] program[images] program[kernel_object/runtime] program[package] program[placement/0] \
-         program[refined/*] program[rows/0] program[tile_code/0] run[reference] run[simulation] run[verdict]",
+         program[planned/*] program[refined/*] program[rows/0] program[tile_code/0] run[reference] run[simulation] run[verdict]",
     );
 }
 
@@ -490,6 +490,10 @@ fn checkpoints_execute_the_program_and_its_run() {
 struct Finalists {
     /// By finalist: digests of plan, mapping and expanded program.
     made: Vec<[Digest; 3]>,
+    /// Whether it may still win by its planned clocks and so is scheduled, by finalist.
+    scheduled: Vec<bool>,
+    /// Planned clocks, and refined ones if it is scheduled, by finalist: what the choice is made by.
+    clocks: Vec<(u64, Option<u64>)>,
     /// Digests of phases, by finalist and phase.
     phases: Vec<Vec<Digest>>,
     variants: BTreeSet<String>,
@@ -504,10 +508,24 @@ impl Finalists {
         let program = engine.target(&Label::parse("//:program", &PackageName::in_workspace("")).expect("a label"));
         let plans = stage::finalists::finalists(engine, program).expect("found before").facts().clone();
         let keys = (0..plans.len() as u32).map(|index| FinalistKey::new(engine, program, index));
-        let mut found = Self { made: Vec::new(), phases: Vec::new(), variants: BTreeSet::new(), given: Vec::new(), selected: 0 };
+        let first = *stage::selected::refined(engine, FinalistKey::new(engine, program, 0)).expect("found before").facts();
+        let mut found = Self {
+            made: Vec::new(),
+            scheduled: Vec::new(),
+            clocks: Vec::new(),
+            phases: Vec::new(),
+            variants: BTreeSet::new(),
+            given: Vec::new(),
+            selected: 0,
+        };
         for (key, plan) in keys.zip(plans) {
             let mapping = stage::mapping::mapping(engine, key).expect("found before");
             let expanded = stage::expanded::expanded(engine, key).expect("found before");
+            let planned = *stage::planned::planned(engine, key).expect("found before").facts();
+            let is_scheduled = found.made.is_empty() || planned <= first;
+            let refined = is_scheduled.then(|| *stage::selected::refined(engine, key).expect("found before").facts());
+            found.scheduled.push(is_scheduled);
+            found.clocks.push((planned, refined));
             found.made.push([plan, mapping.digest(), expanded.digest()]);
             found.phases.push(expanded.facts().phases.iter().map(|phase| phase.problem).collect());
             found.given.push(expanded.facts().given.clone());
@@ -518,13 +536,22 @@ impl Finalists {
     }
 
     fn problems(&self) -> BTreeSet<Digest> {
-        self.phases.iter().flatten().copied().collect()
+        let scheduled = self.phases.iter().zip(&self.scheduled).filter(|(_, scheduled)| **scheduled);
+        scheduled.flat_map(|(phases, _)| phases).copied().collect()
+    }
+
+    /// Whether the finalist with this program is scheduled.
+    fn schedules(&self, expanded: Digest) -> bool {
+        self.made.iter().zip(&self.scheduled).any(|(made, scheduled)| *scheduled && made[2] == expanded)
     }
 
     /// What a change of the layout from `before` to this executes: a finalist's stages where it is a new one, one schedule for each new
-    /// problem, one measurement for each new variant, and what follows the choice when another program is chosen.
+    /// problem of those that may still win, one measurement for each new variant, and what follows the choice when another program is chosen.
     fn executed_after(&self, before: &Self) -> Vec<String> {
-        let mut stages: Vec<String> = ["program[finalists]", "program[selected]"].map(str::to_owned).into();
+        let mut stages = vec!["program[finalists]".to_owned()];
+        if self.clocks != before.clocks {
+            stages.push("program[selected]".to_owned());
+        }
         let mut problems = before.problems();
         for (index, [plan, mapping, expanded]) in self.made.iter().enumerate() {
             if !before.made.iter().any(|known| known[0] == *plan) {
@@ -534,13 +561,17 @@ impl Finalists {
                 stages.push(format!("program[expanded/{index}]"));
             }
             if !before.made.iter().any(|known| known[2] == *expanded) {
+                stages.push(format!("program[planned/{index}]"));
+            }
+            if self.scheduled[index] && !before.schedules(*expanded) {
                 stages.push(format!("program[refined/{index}]"));
             }
             // The code of the first finalist is made while the choice is not known.
             if [0, self.selected].contains(&index) && ![0, before.selected].iter().any(|known| before.made[*known][2] == *expanded) {
                 stages.push(format!("program[tile_code/{index}]"));
             }
-            let phases = self.phases[index].iter().enumerate().filter(|(_, problem)| problems.insert(**problem));
+            let phases = self.phases[index].iter().enumerate();
+            let phases = phases.filter(|(_, problem)| self.scheduled[index] && problems.insert(**problem));
             stages.extend(phases.map(|(phase, _)| format!("program[schedule/{index}.{phase}]")));
         }
         for variant in self.variants.difference(&before.variants) {

@@ -97,19 +97,25 @@ pub fn selected(db: &dyn Db, program: Target) -> Result<Artifact<Selected, Selec
         tried.iter().for_each(note_facts);
         let of = |table: &[(u64, u32)]| table.iter().find(|(_, index)| *index == finalist).map_or(0, |(clocks, _)| *clocks);
         let (refined, bound) = (of(&clocks), of(&bounds));
-        let list = |pairs: Vec<(u32, u64)>| pairs.iter().map(|(index, clocks)| format!("{index}:+{clocks}")).collect::<Vec<_>>().join(",");
-        let slower = clocks.iter().filter(|(clocks, _)| *clocks > refined).map(|(clocks, index)| (*index, clocks - refined)).collect();
-        let dropped = selected.dropped.iter().map(|(index, bound)| (*index, bound - refined)).collect();
+        let slower: Vec<_> =
+            clocks.iter().filter(|(clocks, _)| *clocks > refined).map(|(clocks, index)| (*index, clocks - refined)).collect();
+        let dropped: Vec<_> = selected.dropped.iter().map(|(index, bound)| (*index, bound - refined)).collect();
         Ok(Made::with_facts(selected.clone(), selected.clone())
             .figure("finalist", finalist)
             .figure("round", round)
             .figure("refined_cycles", refined)
             .figure("lower_bound", bound)
             .figure("gap_percent", percent(refined, bound))
-            .figure("slower", list(slower))
-            .figure("dropped", list(dropped))
+            .figure("slower", list(&slower))
+            .figure("dropped", list(&dropped))
             .figure("refused", selected.refused.len()))
     })
+}
+
+/// Finalists with the clocks by which they lost.
+fn list(lost: &[(u32, u64)]) -> String {
+    let each: Vec<String> = lost.iter().map(|(index, clocks)| format!("{index}:+{clocks}")).collect();
+    if each.is_empty() { "none".to_owned() } else { each.join(",") }
 }
 
 /// What is known of the finalists while one of them is chosen.
