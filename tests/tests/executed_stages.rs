@@ -381,6 +381,17 @@ fn layout_field_that_changes_no_plan_executes_the_planner_alone() {
 }
 
 #[test]
+fn effort_executes_the_schedules_and_what_follows_from_those_that_differ() {
+    let mut fixture = Fixture::new();
+    fixture.check_declaration(
+        "layout = { tiles = 8 }",
+        "layout = { tiles = 8, effort = 2 }",
+        "program[images] program[package] program[placement/0] program[refined/0] program[refined/2] program[rows/0] program[schedule/*] \
+         program[selected] run[simulation] run[verdict]",
+    );
+}
+
+#[test]
 fn seed_of_the_device_executes_the_simulation_and_seed_of_samples_the_verdict() {
     let device = "\n[device]\nrule = \"device\"\nkind = \"simulator\"\nseed = 1\n";
     let mut fixture = Fixture::of(&(PROGRAM.replace("@ipu//devices:simulator", ":device") + device));

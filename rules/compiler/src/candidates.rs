@@ -195,7 +195,8 @@ impl Context<'_> {
         let mut refused = None;
         let rows = Plan::padded_rows(self.model, result);
         let columns = self.padded_columns(result);
-        for forms in forms(self.demands[result.index()]) {
+        let is_asked = |forms: &Vec<Form>| grid.orientation.is_none_or(|asked| forms.iter().any(|form| form.orientation == asked));
+        for forms in forms(self.demands[result.index()]).into_iter().filter(is_asked) {
             let unit = if forms == [STRAIGHT] { 1 } else { PANEL };
             for column_parts in chosen(grid.columns, columns / PANEL, self.layout.tiles) {
                 for row_parts in chosen(grid.rows, rows / unit, self.layout.tiles / column_parts) {

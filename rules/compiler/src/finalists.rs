@@ -136,12 +136,13 @@ fn check_names(model: &Model, layout: &Layout, checkpoints: &[u32]) -> Result<()
                 ("inner", grid.inner.is_some()),
                 ("pieces", grid.pieces.is_some()),
                 ("staged", grid.staged.is_some()),
+                ("orientation", grid.orientation.is_some()),
             ],
             Kind::Split { .. } => &[("", true)],
         };
         for (field, _) in wrong.iter().filter(|(_, present)| *present) {
             let expected = match operation.kind {
-                Kind::Product { .. } => "rows, columns, inner, pieces or staged".to_owned(),
+                Kind::Product { .. } => "rows, columns, inner, pieces, staged or orientation".to_owned(),
                 Kind::Attention { .. } => "heads, queries or keys".to_owned(),
                 Kind::Split { .. } => format!("an operation with a grid: {}", names()),
             };

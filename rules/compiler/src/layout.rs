@@ -9,6 +9,8 @@ use std::fmt;
 use ipu21::tile;
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Orientation;
+
 /// Width of the partial sums between blocks of sixteen inner channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -54,6 +56,9 @@ pub struct GridChoice {
     /// `matmul`: weights are dealt out among all tiles and gathered as the other operand is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub staged: Option<bool>,
+    /// `matmul`: which operand is streamed, if a result in the order its readers want can be made so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orientation: Option<Orientation>,
     /// `attention`: groups of heads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heads: Option<u32>,
@@ -89,6 +94,9 @@ pub struct Layout {
     /// Plans kept for scheduling, 1..=16.
     #[serde(default = "default_finalists")]
     pub finalists: u32,
+    /// Times the usual work that a schedule may take, 1..=1000; with more than once it goes on until its bound is met.
+    #[serde(default = "default_effort")]
+    pub effort: u32,
     /// Grids of operations, by operation name.
     #[serde(default)]
     pub grids: BTreeMap<String, GridChoice>,
@@ -106,6 +114,10 @@ fn default_finalists() -> u32 {
     4
 }
 
+fn default_effort() -> u32 {
+    1
+}
+
 impl Layout {
     /// Everything `auto` on this many tiles.
     #[must_use]
@@ -117,6 +129,7 @@ impl Layout {
             weights_memory: WeightsMemory::Auto,
             mapping: auto(),
             finalists: default_finalists(),
+            effort: default_effort(),
             grids: BTreeMap::new(),
         }
     }
@@ -135,6 +148,7 @@ impl Layout {
         };
         range("tiles", self.tiles, tiles);
         range("finalists", self.finalists, 16);
+        range("effort", self.effort, exchange::Effort::MAX);
         for (name, grid) in &self.grids {
             let parts = [
                 ("rows", grid.rows),
@@ -218,12 +232,13 @@ mod tests {
     #[test]
     fn every_field_out_of_range_is_reported() {
         let grids = [("q".to_owned(), GridChoice { rows: Some(0), pieces: Some(0), ..GridChoice::default() })].into();
-        let layout = Layout { accuracy: 0.0, finalists: 17, grids, ..Layout::on(1473) };
+        let layout = Layout { accuracy: 0.0, finalists: 17, effort: 0, grids, ..Layout::on(1473) };
         let faults: Vec<_> = layout.check().unwrap_err().iter().map(ToString::to_string).collect();
         #[rustfmt::skip]
         assert_eq!(faults, [
             "layout.tiles: expected 1 to 1472, found 1473",
             "layout.finalists: expected 1 to 16, found 17",
+            "layout.effort: expected 1 to 1000, found 0",
             "layout.grids.q.rows: expected 1 to 1473, found 0",
             "layout.grids.q.pieces: expected 1 to 4096, found 0",
             "layout.accuracy: expected a number above 0, found 0",

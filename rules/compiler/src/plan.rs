@@ -124,6 +124,7 @@ pub struct Holding {
 
 /// Which operand of a product is streamed and which is stationary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Orientation {
     /// The rows of x are streamed past the weights; the result comes `ByColumn`.
     Straight,

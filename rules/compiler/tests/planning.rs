@@ -8,6 +8,7 @@ use compiler::kernel_table::KernelTable;
 use compiler::layout::{GridChoice, Layout, PartialsChoice, WeightsMemory};
 use compiler::mapping::{self, identity, map};
 use compiler::model::{Declaration, Model, check};
+use compiler::plan::{OperationPlan, Orientation};
 use compiler::plan_fault::Fault;
 use compiler::program::{CallGroup, Expanded, Group, Step};
 use compiler::spread::Threads;
@@ -126,7 +127,7 @@ fn layouts_and_checkpoints_that_name_nothing_are_refused_together() {
     assert_eq!(messages(&faults), [
         "checkpoint 3 is no operation with a result of its own; possible: [0, 1, 2, 6]",
         "layout.grids.nobody: expected an operation: q, k, v, output",
-        "layout.grids.q.keys: expected rows, columns, inner, pieces or staged",
+        "layout.grids.q.keys: expected rows, columns, inner, pieces, staged or orientation",
     ]);
 }
 
@@ -405,6 +406,19 @@ proptest! {
                 let is_size = matches!(faults.as_slice(), [Fault::DoesNotFit(refusal)] if !refusal.peaks.fit());
                 prop_assert!(is_size, "{faults:?}");
             }
+        }
+    }
+}
+
+#[test]
+fn products_stream_the_operand_that_the_layout_asks_for() {
+    for (asked, form) in [(Orientation::Straight, "straight"), (Orientation::Swapped, "swapped")] {
+        let choice = GridChoice { orientation: Some(asked), ..GridChoice::default() };
+        let layout = Layout { grids: [("q".to_owned(), choice)].into(), ..Layout::on(64) };
+        let found = finalists(&reference(), &layout, &kernels(), &COSTS, &[], &Threads::new(1)).expect("both ways are possible");
+        for finalist in found.plans {
+            let OperationPlan::Product(product) = &finalist.plan.operations[0] else { panic!("q is a product") };
+            assert!(product.forms.iter().any(|form| form.orientation == asked), "{form}: {:?}", product.forms);
         }
     }
 }

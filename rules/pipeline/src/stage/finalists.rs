@@ -13,7 +13,7 @@ use crate::stage::kernel_object::machine_of;
 use crate::stage::model::model;
 use crate::stage::selected::costs_of;
 
-/// The plans, best first; the facts are their digests. Key: model, layout without the mapping it asks for, manifests, barrier costs, checkpoints. Kernel sources and
+/// The plans, best first; the facts are their digests. Key: model, layout without the mapping and the effort it asks for, manifests, barrier costs, checkpoints. Kernel sources and
 /// measured clocks do not count: manifests' models screen, measurements decide among the finalists.
 #[salsa::tracked(returns(clone))]
 pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>, Vec<Digest>>, Failure> {
@@ -22,7 +22,8 @@ pub fn finalists(db: &dyn Db, program: Target) -> Result<Artifact<Vec<Finalist>,
     let model = model(db, db.target(&declared.model))?;
     let library = kernel_library(db, program)?;
     let costs = costs_of(&machine_of(db, program)?.parameters);
-    let layout = Layout { mapping: Layout::on(declared.layout.tiles).mapping, ..declared.layout.clone() };
+    let usual = Layout::on(declared.layout.tiles);
+    let layout = Layout { mapping: usual.mapping, effort: usual.effort, ..declared.layout.clone() };
     let inputs = [
         ("model", model.digest()),
         ("layout", digest_of(&layout)),

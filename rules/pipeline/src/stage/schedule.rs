@@ -1,11 +1,12 @@
 //! The schedule of one exchange phase.
 
-use exchange::{BufferId, Problem, Schedule};
-use graph::{Artifact, Db, Failure, Made, load, stage};
+use exchange::{BufferId, Effort, Problem, Schedule};
+use graph::{Artifact, Db, Failure, Made, data_of, load, stage};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::Crate;
 use crate::key::{FinalistKey, PhaseKey, digest_of, faults, spec};
+use crate::rule::Program;
 use crate::stage::expanded::expanded;
 use crate::stage::placement::placement;
 
@@ -19,7 +20,7 @@ pub struct ScheduleFacts {
 }
 
 /// Timed messages over the buffers of the phase alone: [`Schedule::in_program`] gives them the program's numbers. Key: the problem on
-/// its own and the pairs that must not overlap; phases with equal problems, of one program or of several, are scheduled once.
+/// its own, the pairs that must not overlap and the effort; phases with equal problems, of one program or of several, are scheduled once.
 #[salsa::tracked(returns(clone))]
 pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Schedule, ScheduleFacts>, Failure> {
     let (program, finalist, phase, round) = (key.program(db), key.finalist(db), key.phase(db), key.round(db));
@@ -28,12 +29,14 @@ pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Sch
     let expanded = expanded(db, finalist_key)?;
     let facts = &expanded.facts().phases[phase as usize];
     let serial = if round == 0 { Vec::new() } else { given_up(db, finalist_key, &facts.buffers)? };
-    let inputs = [("problem", facts.problem), ("serial", digest_of(&serial))];
+    let times = data_of::<Program>(db, label)?.layout.effort;
+    let inputs = [("problem", facts.problem), ("serial", digest_of(&serial)), ("effort", digest_of(&times))];
     let spec = spec("schedule", &[Crate::Exchange, Crate::Ipu21], label).index(format!("{finalist}.{phase}"));
     stage(db, &spec, &inputs, || {
         let program = load(db, &expanded)?;
         let problem = Problem { serial: serial.clone(), ..program.phases[phase as usize].on_its_own() };
-        let schedule = exchange::schedule(&problem).map_err(|found| faults(&found))?;
+        let effort = Effort::new(times).unwrap_or(Effort::DEFAULT);
+        let schedule = exchange::schedule_with(&problem, effort).map_err(|found| faults(&found))?;
         exchange::validate(&problem, &schedule).map_err(|found| faults(&found))?;
         let figures = schedule.figures;
         let facts = ScheduleFacts { horizon: figures.horizon, row_bytes: 4 * figures.largest_row_words };
@@ -44,6 +47,7 @@ pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Sch
             .figure("selected_horizon", figures.horizon)
             .figure("lower_bound", figures.lower_bound)
             .figure("gap", figures.gap())
+            .figure("proven", figures.gap() == 0)
             .figure("selected_kind", format!("{:?}", figures.kind).to_lowercase())
             .figure("improvements", figures.improvements)
             .figure("largest_row_words", figures.largest_row_words)
