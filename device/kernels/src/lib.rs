@@ -25,7 +25,7 @@ macro_rules! embedded {
 #[rustfmt::skip]
 const FILES: &[File] = embedded![
     "bias_columns.S", "bias_rows.S", "clear.S", "copy.S", "copy_panels.S", "gemm.S", "gemm_f32.S", "join.S", "merge.S",
-    "normalise.S", "reduce.S", "softmax.S", "transpose.S",
+    "normalise.S", "reduce.S", "scale.S", "softmax.S", "transpose.S",
 ];
 
 /// The assembly sources, by name in ascending order. The manifest's `source` fields name them.

@@ -67,6 +67,8 @@ pub(crate) struct Candidate {
     pub(crate) working_bytes: u64,
     /// Bytes of the result.
     pub(crate) result_bytes: u64,
+    /// What scaling queries before the gather takes off `clocks`; 0: nothing.
+    pub(crate) scaling: u64,
 }
 
 impl Candidate {
@@ -186,7 +188,9 @@ impl Context<'_> {
         match operation.kind {
             Kind::Split { .. } => Ok(vec![view()]),
             Kind::Product { x, bias, .. } => self.products(&operation.name, grid, x, operation.result, bias.is_some()),
-            Kind::Attention { queries, keys, values, heads, .. } => self.attentions(&operation.name, grid, [queries, keys, values], heads),
+            Kind::Attention { queries, keys, values, heads, scale } => {
+                self.attentions(&operation.name, grid, [queries, keys, values], (heads, scale))
+            }
         }
     }
 
@@ -320,11 +324,12 @@ impl Context<'_> {
             resident_bytes: resident + 2 * u64::from(columns) * u64::from(bias),
             working_bytes: working,
             result_bytes: bytes * plan.forms.len() as u64 / groups,
+            scaling: 0,
             plan: OperationPlan::Product(plan),
         })
     }
 
-    fn attentions(&self, name: &str, grid: GridChoice, values: [ValueId; 3], heads: u32) -> Result<Vec<Candidate>, Fault> {
+    fn attentions(&self, name: &str, grid: GridChoice, values: [ValueId; 3], (heads, scale): (u32, f32)) -> Result<Vec<Candidate>, Fault> {
         let tiles = self.layout.tiles;
         let rows = Plan::padded_rows(self.model, values[0]);
         let keys = Plan::padded_rows(self.model, values[1]);
@@ -349,11 +354,12 @@ impl Context<'_> {
                     keys,
                     first: 0,
                     values_transposed,
+                    queries_scaled: false,
                     score_partials: partials_for(self.layout, self.padded_columns(values[0]) / heads.extent / PANEL),
                     output_partials: partials_for(self.layout, keys.largest() / PANEL),
                     interleaved: self.interleaved(),
                 };
-                match self.attention(plan, values) {
+                match self.attention(plan, values, scale) {
                     Ok(candidate) => found.push(candidate),
                     Err(fault) => refused = Some(fault),
                 }
@@ -375,15 +381,20 @@ impl Context<'_> {
         compute + gather + merge
     }
 
-    fn attention(&self, plan: AttentionPlan, [q, k, v]: [ValueId; 3]) -> Result<Candidate, Fault> {
+    fn attention(&self, plan: AttentionPlan, [q, k, v]: [ValueId; 3], scale: f32) -> Result<Candidate, Fault> {
         let [local, rows, keys] = [plan.heads, plan.queries, plan.keys].map(|cuts| cuts.largest());
         let width = self.padded_columns(q) / plan.heads.extent;
         let value_width = self.padded_columns(v) / plan.heads.extent;
         let panel = rows * 2 * PANEL;
         let mut each = self.multiply(plan.score_partials, rows, width, keys)?;
         each += self.multiply(plan.output_partials, rows, keys, value_width)?;
-        let softmax = [("ROWS", rows), ("KG", keys / PANEL), ("TAIL", 1), ("S_PANEL", panel), ("SCALE", 1.0f32.to_bits())];
-        each += self.clocks("softmax", &softmax)?;
+        let softmax = |scale: f32| {
+            let parameters = [("ROWS", rows), ("KG", keys / PANEL), ("TAIL", 1), ("S_PANEL", panel), ("SCALE", scale.to_bits())];
+            self.clocks("softmax", &parameters)
+        };
+        each += softmax(scale)?;
+        let is_separate = q != k && q != v;
+        let scaling = if is_separate { u64::from(local) * (softmax(scale)? - softmax(1.0)?) } else { 0 };
         let mut clocks = u64::from(local) * each;
         if plan.values_transposed {
             clocks += self.transpose(keys, local * value_width)?;
@@ -433,6 +444,7 @@ impl Context<'_> {
             resident_bytes: 0,
             working_bytes: 2 * u64::from(rows) * u64::from(keys) + turned + u64::from(merge_words > 0) * 2 * output,
             result_bytes: output,
+            scaling,
             plan: OperationPlan::Attention(plan),
         })
     }
@@ -486,6 +498,7 @@ fn view() -> Candidate {
         resident_bytes: 0,
         working_bytes: 0,
         result_bytes: 0,
+        scaling: 0,
     }
 }
 

@@ -36,6 +36,10 @@ struct Job {
 /// Widths and buffers all jobs share.
 struct Shared<'a> {
     work: &'a Work,
+    /// Q, or Q scaled.
+    queries: ValueId,
+    /// What is left to do for the softmax.
+    scale: f32,
     plan: &'a AttentionPlan,
     name: String,
     /// Padded columns of a head of Q and K.
@@ -79,8 +83,9 @@ pub(crate) fn expand(state: &mut Expanding, work: &Work, plan: &AttentionPlan) -
     let tasks: Vec<_> = plan.tasks(state.plan).into_iter().map(|task| (state.tile(task.position), task)).collect();
     let name = state.model.operations[work.number as usize].name.clone();
 
-    gather(state, work, plan, &name, (width, value_width), &tasks)?;
-    let shared = buffers(state, work, plan, name, (width, value_width), &tasks);
+    let scaled = if plan.queries_scaled { scale_queries(state, work, &name)? } else { (work.queries, work.scale) };
+    gather(state, (work, scaled.0), plan, &name, (width, value_width), &tasks)?;
+    let shared = buffers(state, (work, scaled), plan, name, (width, value_width), &tasks);
     let whole: Vec<_> = tasks.iter().map(|(tile, task)| (*tile, columns(task.queries, task.heads, value_width))).collect();
     let merged = plan.keys.parts > 1;
     let output_name = if merged { format!("{}.partial", shared.name) } else { shared.name.clone() };
@@ -111,10 +116,34 @@ fn key_rectangle(task: &Task, width: u32) -> Rectangle {
     columns(task.keys, task.heads, width)
 }
 
+/// Makes a scaled copy of Q beside every piece of it; the value it is known by, and the scale left.
+fn scale_queries(state: &mut Expanding, work: &Work, name: &str) -> Result<(ValueId, f32), Fault> {
+    let home = state.home(work.queries, Order::ByColumn).to_vec();
+    let rectangles: Vec<_> = home.iter().map(|piece| (piece.tile, Rectangle { rows: piece.rows, columns: piece.columns })).collect();
+    let copies = state.pieces(format!("{name}.queries.scaled"), Region::Any, Order::ByColumn, &rectangles);
+    let mut calls = Calls::new();
+    for (piece, copy) in home.iter().zip(&copies) {
+        // A piece with its panels one behind the other is one run, as its copy is.
+        let panels = (piece.columns.1 - piece.columns.0) / PANEL;
+        let run = copy.panel_bytes * if piece.panel_bytes == copy.panel_bytes { panels } else { 1 };
+        for at in 0..copy.panel_bytes * panels / run {
+            let from = Operand { buffer: piece.buffer, offset: piece.offset + at * piece.panel_bytes };
+            let to = Operand { buffer: copy.buffer, offset: copy.offset + at * copy.panel_bytes };
+            let parameters = [("BYTES", i64::from(run)), ("SCALE", i64::from(work.scale.to_bits()))];
+            let call = state.call("scale", &parameters, &[from, to])?;
+            calls.entry(piece.tile).or_default().push(call);
+        }
+    }
+    state.compute(work.number, "scale", calls);
+    let value = state.own_value(work.number);
+    state.keep(value, copies);
+    Ok((value, 1.0))
+}
+
 /// Brings Q, K and V to the tasks; turns V where it is used if it is not kept `ByRow`.
 fn gather(
     state: &mut Expanding,
-    work: &Work,
+    (work, queries): (&Work, ValueId),
     plan: &AttentionPlan,
     name: &str,
     (width, value_width): (u32, u32),
@@ -127,7 +156,7 @@ fn gather(
         rectangles: tasks.iter().map(|(tile, task)| (*tile, rectangle(task))).collect(),
     };
     let value_order = if plan.values_transposed { Order::ByColumn } else { Order::ByRow };
-    let queries = need("queries", work.queries, Order::ByColumn, &|task| columns(task.queries, task.heads, width));
+    let queries = need("queries", queries, Order::ByColumn, &|task| columns(task.queries, task.heads, width));
     let keys = need("keys", work.keys, Order::ByColumn, &|task| key_rectangle(task, width));
     let values = need("values", work.values, value_order, &|task| key_rectangle(task, value_width));
     let same = work.values == work.keys && value_order == Order::ByColumn;
@@ -164,7 +193,7 @@ fn mismatch(name: &str) -> Fault {
 
 fn buffers<'a>(
     state: &mut Expanding,
-    work: &'a Work,
+    (work, (queries, scale)): (&'a Work, (ValueId, f32)),
     plan: &'a AttentionPlan,
     name: String,
     (width, value_width): (u32, u32),
@@ -181,17 +210,17 @@ fn buffers<'a>(
         |what: &str, partials| (partials == Partials::F32).then(|| buffer(what, Region::One, &|task| partials_bytes(rows(task))));
     let score_partials = scratch("scores.partials", plan.score_partials);
     let output_partials = scratch("output.partials", plan.output_partials);
-    Shared { work, plan, name, width, value_width, scores, statistics, score_partials, output_partials }
+    Shared { work, queries, scale, plan, name, width, value_width, scores, statistics, score_partials, output_partials }
 }
 
 fn jobs(state: &Expanding, shared: &Shared, tasks: &[(TileId, Task)], outputs: &[Piece]) -> Result<Vec<Job>, Fault> {
-    let Shared { work, width, value_width, .. } = shared;
+    let Shared { work, queries, width, value_width, .. } = shared;
     let job = |((tile, task), output): (&(TileId, Task), &Piece)| {
         let located = |value, order, rectangle| state.located(value, order, *tile, &rectangle);
         Some(Job {
             task: *task,
             tile: *tile,
-            queries: located(work.queries, Order::ByColumn, columns(task.queries, task.heads, *width))?,
+            queries: located(*queries, Order::ByColumn, columns(task.queries, task.heads, *width))?,
             keys: located(work.keys, Order::ByColumn, key_rectangle(task, *width))?,
             values: located(work.values, Order::ByRow, key_rectangle(task, *value_width))?,
             output: panels(output),
@@ -241,7 +270,7 @@ fn softmax(state: &mut Expanding, shared: &Shared, jobs: &[Job], head: u32) -> R
             ("KG", i64::from(job.keys() / PANEL)),
             ("TAIL", i64::from(tail)),
             ("S_PANEL", i64::from(scores.stride)),
-            ("SCALE", i64::from(shared.work.scale.to_bits())),
+            ("SCALE", i64::from(shared.scale.to_bits())),
         ];
         let call = state.call("softmax", &parameters, &[scores.operand, job.statistics(shared, head)])?;
         calls.entry(job.tile).or_default().push(call);

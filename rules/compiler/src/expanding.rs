@@ -137,6 +137,16 @@ impl<'a> Expanding<'a> {
         self.homes.insert((value, order), pieces);
     }
 
+    /// The pieces that cover a value in an order.
+    pub(crate) fn home(&self, value: ValueId, order: Order) -> &[Piece] {
+        self.homes.get(&(value, order)).map_or(&[], Vec::as_slice)
+    }
+
+    /// A value that the model does not have, of an operation's own.
+    pub(crate) fn own_value(&self, operation: u32) -> ValueId {
+        ValueId(u32::try_from(self.model.values.len()).unwrap_or(u32::MAX) + operation)
+    }
+
     /// Records that a tile has a piece of a value, wherever it came from.
     pub(crate) fn remember(&mut self, value: ValueId, piece: Piece) {
         self.local.entry((value, piece.order, piece.tile)).or_default().push(piece);

@@ -23,9 +23,9 @@ use crate::layout::{Layout, WeightsMemory};
 use crate::mapping::identity;
 use crate::model::{Kind, Model, Source, ValueId};
 use crate::peaks::{MEMORY, Peaks, RESERVED, ROOMY, peaks};
-use crate::plan::{Cuts, Form, InputPlan, OperationPlan, PANEL, Plan};
+use crate::plan::{AttentionPlan, Cuts, Form, InputPlan, OperationPlan, PANEL, Plan};
 use crate::plan_fault::Fault;
-use crate::program::{ColumnAxis, Order};
+use crate::program::{ColumnAxis, Order, Variant};
 use crate::selected::modelled;
 use crate::spread::{Threads, spread};
 
@@ -159,6 +159,8 @@ struct Home {
     orders: Vec<Order>,
     /// Cuts and first position of a row-major grid; none: cut in another way.
     grid: Option<(Cuts, Cuts, u32)>,
+    /// First position and number of positions with a piece.
+    on: (u32, u32),
     /// Words of the largest piece.
     words: u64,
 }
@@ -242,6 +244,7 @@ fn same_borders(one: &Cuts, other: &Cuts) -> bool {
 struct Search<'a> {
     model: &'a Model,
     layout: &'a Layout,
+    kernels: &'a KernelTable,
     costs: &'a Costs,
     axes: &'a [ColumnAxis],
     demands: &'a [Demand],
@@ -258,7 +261,7 @@ fn search(
 ) -> Result<(Vec<State>, u64), Fault> {
     let mut considered = 0;
     let context = Context { model, layout, kernels, axes, demands, phase: phase_clocks(costs) };
-    let search = Search { model, layout, costs, axes, demands };
+    let search = Search { model, layout, kernels, costs, axes, demands };
     let mut beam = vec![State::new(layout)];
     for (number, operation) in (0u32..).zip(&model.operations) {
         let candidates = context.of(number)?;
@@ -338,12 +341,13 @@ impl Search<'_> {
             }
         }
         let mut next = state.clone();
+        let scaled_words = self.scale(&mut next, candidate);
         let words = self.gather(&mut next, candidate, first);
         if words > 0 {
             let more = u64::from(candidate.pieces - 1) * phase_clocks(self.costs);
             next.phase(words + more, self.costs);
         }
-        next.spend(first, candidate.positions, candidate.clocks);
+        next.spend(first, candidate.positions, candidate.clocks - if scaled_words > 0 { candidate.scaling } else { 0 });
         if candidate.merge_words > 0 {
             next.phase(candidate.merge_cost(), self.costs);
             next.spend(first, candidate.positions, candidate.merge_clocks);
@@ -353,15 +357,31 @@ impl Search<'_> {
         let is_gathered = gathered > 0 || candidate.pieces > 1 || candidate.staged_words > 0;
         let operands = if is_gathered { candidate.gathered_bytes() } else { 0 };
         let kept: u64 = candidate.wanted.iter().filter_map(|wanted| next.homes.get(&wanted.value)).map(|home| 2 * home.words).sum();
-        let alive = next.resident + operands + 2 * kept + candidate.working_bytes + candidate.result_bytes;
+        let alive = next.resident + operands + 2 * kept + 4 * scaled_words + candidate.working_bytes + candidate.result_bytes;
         next.peak = next.peak.max(alive);
         if candidate.positions > 0 {
             next.next = first + candidate.positions;
             next.homes.insert(result, self.home(&candidate.plan, first, result));
         }
-        next.operations.push(placed(&candidate.plan, first));
-        next.shape.push(candidate.plan.clone());
+        let plan = scaled(&candidate.plan, scaled_words > 0);
+        next.operations.push(placed(&plan, first));
+        next.shape.push(plan);
         Some(next)
+    }
+
+    /// Scales the queries where they lie if that takes less than it saves in the softmax; words on the fullest tile, else 0.
+    fn scale(&self, state: &mut State, candidate: &Candidate) -> u64 {
+        let home = candidate.wanted.first().and_then(|queries| state.homes.get(&queries.value));
+        let Some(&Home { on: (first, positions), words, .. }) = home else { return 0 };
+        let parameters = [("BYTES", 4 * words as i64), ("SCALE", 0)].map(|(name, value)| (name.to_owned(), value)).into();
+        let clocks = self.kernels.modelled_clocks(&Variant { kernel: "scale".to_owned(), parameters });
+        match clocks {
+            Ok(clocks) if clocks < candidate.scaling => {
+                state.spend(first, positions, clocks);
+                words
+            }
+            _ => 0,
+        }
     }
 
     /// Words of the busiest tile in the phase that brings what is not local; places inputs met for the first time.
@@ -396,16 +416,20 @@ impl Search<'_> {
         };
         let words = u64::from(rows.largest()) * u64::from(columns.largest()) / 2;
         state.inputs.insert(wanted.value, InputPlan { value: wanted.value, order, rows, columns, first });
-        state.homes.insert(wanted.value, Home { orders: vec![order], grid: Some((rows, columns, first)), words });
+        state.homes.insert(
+            wanted.value,
+            Home { orders: vec![order], grid: Some((rows, columns, first)), on: (first, rows.parts * columns.parts), words },
+        );
     }
 
     fn home(&self, plan: &OperationPlan, first: u32, result: ValueId) -> Home {
         let axis = self.axes[result.index()];
         let width = axis.parts * axis.padded;
         match plan {
-            OperationPlan::View => Home { orders: Vec::new(), grid: None, words: 0 },
+            OperationPlan::View => Home { orders: Vec::new(), grid: None, on: (0, 0), words: 0 },
             OperationPlan::Product(product) => Home {
                 orders: product.forms.iter().map(|form| form.order()).collect(),
+                on: (first, product.positions()),
                 grid: (product.inner.parts == 1).then_some((product.rows, product.columns, first)),
                 words: u64::from(product.rows.largest().div_ceil(product.inner.parts)) * u64::from(product.columns.largest()) / 2,
             },
@@ -415,6 +439,7 @@ impl Search<'_> {
                 let is_grid = attention.keys.parts == 1 && (attention.heads.parts == 1 || attention.queries.parts == 1);
                 Home {
                     orders: vec![Order::ByColumn],
+                    on: (first, attention.heads.parts * attention.queries.parts * attention.keys.parts),
                     grid: is_grid.then_some((attention.queries, columns, first)),
                     words: u64::from(rows) * u64::from(columns.largest()) / 2,
                 }
@@ -423,11 +448,18 @@ impl Search<'_> {
     }
 }
 
+fn scaled(plan: &OperationPlan, queries_scaled: bool) -> OperationPlan {
+    match plan.clone() {
+        OperationPlan::Attention(attention) => OperationPlan::Attention(AttentionPlan { queries_scaled, ..attention }),
+        other => other,
+    }
+}
+
 fn placed(plan: &OperationPlan, first: u32) -> OperationPlan {
     match plan.clone() {
         OperationPlan::View => OperationPlan::View,
         OperationPlan::Product(product) => OperationPlan::Product(crate::plan::ProductPlan { first, ..product }),
-        OperationPlan::Attention(attention) => OperationPlan::Attention(crate::plan::AttentionPlan { first, ..attention }),
+        OperationPlan::Attention(attention) => OperationPlan::Attention(AttentionPlan { first, ..attention }),
     }
 }
 

@@ -215,6 +215,8 @@ pub struct AttentionPlan {
     pub first: u32,
     /// Values arrive `ByColumn` and are transposed where they are used.
     pub values_transposed: bool,
+    /// Queries are scaled where they are made, before they are gathered; else scores are scaled in the softmax.
+    pub queries_scaled: bool,
     /// Width of partial sums of Q·Kᵀ.
     pub score_partials: Partials,
     /// Width of partial sums of P·V.

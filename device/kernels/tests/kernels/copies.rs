@@ -32,6 +32,24 @@ fn copies_move_their_bytes_and_nothing_else() {
     }
 }
 
+/// Scales halves 0, 1, 2, ...
+pub(crate) fn scale(count: u32, scale: f32) -> Outcome {
+    let defines = [("BYTES", i64::from(count)), ("SCALE", i64::from(scale.to_bits()))];
+    let halves = (0..count / 2).flat_map(|index| half::f16::from_f32(index as f32).to_le_bytes()).collect();
+    Call::new("scale", &defines, &[SRC, DST]).with([(SRC, halves)]).run()
+}
+
+#[test]
+fn scaled_copies_are_products_rounded_once() {
+    for (count, factor) in [(8, 0.125), (40, 0.1178), (48, -3.0), (56, 1.0), (96, 0.1178), (1000, 0.1178), (4000, 0.125)] {
+        let outcome = scale(count, factor);
+        let rounded = half::f16::from_f32(factor).to_f32();
+        let expected = (0..count / 2).flat_map(|index| half::f16::from_f32(rounded * index as f32).to_le_bytes());
+        assert_eq!(outcome.read(DST, count), expected.collect::<Vec<u8>>(), "{count} bytes times {factor}");
+        outcome.untouched(DST, 0xe8000, &[(DST, count)]);
+    }
+}
+
 #[test]
 fn clearing_stores_zeros_and_nothing_else() {
     for count in COUNTS {

@@ -35,6 +35,7 @@ pub(crate) const MODELS: &[Model] = &[
     Model { name: "gemm_f32",     mean: 0.02, largest: 0.05, cases: products },
     Model { name: "copy",         mean: 0.03, largest: 0.05, cases: dense },
     Model { name: "clear",        mean: 0.03, largest: 0.05, cases: dense },
+    Model { name: "scale",        mean: 0.03, largest: 0.05, cases: scaled },
     Model { name: "join",         mean: 0.0,  largest: 0.0,  cases: |name| vec![(symbols(&[]), Call::new(name, &[], &[]).run())] },
     Model { name: "copy_panels",  mean: 0.04, largest: 0.10, cases: panels },
     Model { name: "softmax",      mean: 0.04, largest: 0.10, cases: softmaxes },
@@ -130,6 +131,12 @@ fn softmaxes(_: &'static str) -> Vec<Case> {
 fn rows(name: &'static str, panel: &'static str) -> Vec<Case> {
     let shapes = [(1, 1), (5, 2), (6, 5), (13, 3), (16, 24), (46, 2), (92, 5)];
     shapes.map(|(rows, cg)| zeros(name, &[("ROWS", rows), ("CG", cg), (panel, 32 * rows)])).into()
+}
+
+fn scaled(_: &'static str) -> Vec<Case> {
+    let counts = [8, 40, 96, 1000, 2560, 8192];
+    let symbols = |count| symbols(&[("BYTES", i64::from(count)), ("SCALE", i64::from(0.125_f32.to_bits()))]);
+    counts.map(|count| (symbols(count), copies::scale(count, 0.125))).into()
 }
 
 fn merges(name: &'static str) -> Vec<Case> {

@@ -138,7 +138,7 @@ impl Tries<'_> {
         let axes = axes(model).map_err(|mut faults| faults.remove(0))?;
         let demands = demands(model);
         let context = Context { model, layout, kernels, axes: &axes, demands: &demands, phase: phase_clocks(costs) };
-        let search = Search { model, layout, costs, axes: &axes, demands: &demands };
+        let search = Search { model, layout, kernels, costs, axes: &axes, demands: &demands };
         let mut beam = vec![State::new(layout)];
         for (number, operation) in (0u32..).zip(&model.operations) {
             let candidates = followed(context.of(number)?);

@@ -81,10 +81,18 @@ fn product_parameters(plan: &ProductPlan) -> String {
 }
 
 fn attention_parameters(plan: &AttentionPlan) -> String {
-    let AttentionPlan { heads, queries, keys, first, values_transposed, score_partials, output_partials, interleaved } = plan;
+    let AttentionPlan { heads, queries, keys, first, values_transposed, queries_scaled, score_partials, output_partials, interleaved } =
+        plan;
     let turned = if *values_transposed { ", values transposed" } else { "" };
+    let scaled = if *queries_scaled { ", queries scaled" } else { "" };
     let partials = [format!("{score_partials:?}"), format!("{output_partials:?}")];
-    format!("heads {}, queries {}, keys {}{turned}{}", cuts(*heads), cuts(*queries), cuts(*keys), common(&partials, *interleaved, *first))
+    format!(
+        "heads {}, queries {}, keys {}{turned}{scaled}{}",
+        cuts(*heads),
+        cuts(*queries),
+        cuts(*keys),
+        common(&partials, *interleaved, *first)
+    )
 }
 
 fn common(partials: &[String], interleaved: bool, first: u32) -> String {
