@@ -21,6 +21,7 @@ mod fabric;
 mod colouring;
 mod ejection;
 mod order;
+mod permutations;
 mod search;
 
 mod scheduler;

@@ -1,8 +1,11 @@
 //! Orders in which a list scheduler takes the messages of a phase.
 
-use crate::colouring;
 use crate::job::{Job, Jobs};
 use crate::schedule::Kind;
+use crate::{colouring, permutations};
+
+/// Counts looked at for each message while permutations are sought; about 1 us.
+const PERMUTATION_WORK: u64 = 200;
 
 /// Words each tile sends and receives, by dense tile.
 pub(crate) struct Loads {
@@ -42,6 +45,7 @@ pub(crate) fn order(jobs: &Jobs, kind: Kind) -> Option<Vec<u32>> {
         Kind::Loaded => keyed(jobs, |job| [weight(job).0, weight(job).1, -i64::from(job.words), 0]),
         Kind::Multicast => keyed(jobs, |job| [-(jobs.arrivals(job).len() as i64), weight(job).0, weight(job).1, -i64::from(job.words)]),
         Kind::Ring => keyed(jobs, |job| [distance(jobs, job), i64::from(job.first_word), 0, 0]),
+        Kind::Permutation => permutations(jobs)?.into_iter().map(|step| [i64::from(step), 0, 0, 0]).collect(),
         Kind::Colour => colours(jobs)?.into_iter().map(|colour| [i64::from(colour), 0, 0, 0]).collect(),
     };
     let mut order: Vec<u32> = (0..jobs.jobs.len() as u32).collect();
@@ -62,12 +66,28 @@ fn distance(jobs: &Jobs, job: &Job) -> i64 {
 }
 
 fn colours(jobs: &Jobs) -> Option<Vec<u32>> {
+    Some(colouring::colour(&edges(jobs)?, jobs.tiles.len()))
+}
+
+/// Steps of permutations; `None` for multicasts, and where few pairs have several messages.
+fn permutations(jobs: &Jobs) -> Option<Vec<u32>> {
+    let edges = edges(jobs)?;
+    let mut pairs = edges.clone();
+    pairs.sort_unstable();
+    pairs.dedup();
+    if 2 * pairs.len() > edges.len() {
+        return None;
+    }
+    permutations::steps(&edges, jobs.tiles.len(), PERMUTATION_WORK * edges.len() as u64)
+}
+
+/// Sender and receiver of every message; `None` when one has several.
+fn edges(jobs: &Jobs) -> Option<Vec<(u32, u32)>> {
     let edge = |job: &Job| match jobs.arrivals(job) {
         [arrival] => Some((job.sender, arrival.tile)),
         _ => None,
     };
-    let edges: Vec<(u32, u32)> = jobs.jobs.iter().map(edge).collect::<Option<_>>()?;
-    Some(colouring::colour(&edges, jobs.tiles.len()))
+    jobs.jobs.iter().map(edge).collect()
 }
 
 /// Longest chain of dependencies in front of each job. Jobs depend only on jobs with lower numbers.

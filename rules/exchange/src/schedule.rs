@@ -47,6 +47,8 @@ pub enum Kind {
     Multicast,
     /// Earliest on the clock that sender and receiver share, most loaded first among equals.
     Clock,
+    /// Permutations of senders and receivers one after the other, each used as often as possible.
+    Permutation,
     /// Colour classes of the send and receive graph one after the other.
     Colour,
     /// Shifts of a ring: tile distance after tile distance.

@@ -57,7 +57,7 @@ pub(crate) fn search(jobs: &Jobs, bound: i32, effort: Effort) -> Found {
     let times = u64::from(effort.0);
     let share = times * MOST_SHARES.min(jobs.jobs.len() as u64);
     let mut found = Found { starts: Vec::new(), horizon: 0, kind: Kind::Loaded, initial_horizon: 0, improvements: 0 };
-    for kind in [Kind::Loaded, Kind::Ring, Kind::Colour, Kind::Clock, Kind::Multicast, Kind::Program] {
+    for kind in [Kind::Loaded, Kind::Ring, Kind::Colour, Kind::Permutation, Kind::Clock, Kind::Multicast, Kind::Program] {
         let first = found.starts.is_empty();
         if !first && (found.horizon <= good || fabric.work > times * TOTAL_WORK) {
             break;
