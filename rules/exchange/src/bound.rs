@@ -1,14 +1,14 @@
 //! The route bound: what a phase must cost whatever the schedule (exchange-bounds.md).
 
-use std::collections::BTreeMap;
-
 use ipu21::route::{latency, route};
-use ipu21::tile::TileId;
+use ipu21::tile;
 
 use crate::problem::{Problem, Transfer};
 
 /// Events a receiver waits after its last word (machine.md c.5).
 pub(crate) const RECEIVER_GUARD: i32 = 5;
+/// Events a sender's row lasts at least, counted from the natural start (machine.md c.9, I18).
+pub(crate) const SENDER_END: i32 = 6;
 
 /// Words through an endpoint, and the smallest head and tail around them.
 #[derive(Clone, Copy)]
@@ -33,19 +33,19 @@ impl Load {
 /// The largest of all lower bounds on the horizon of a phase in 32-bit mode, in events; 0 without transfers.
 #[must_use]
 pub fn estimate(problem: &Problem) -> u32 {
-    let (mut senders, mut receivers) = (BTreeMap::<TileId, Load>::new(), BTreeMap::<TileId, Load>::new());
+    let (mut senders, mut receivers) = ([None; tile::COUNT], [None; tile::COUNT]);
     let mut bound = 0;
     for transfer in &problem.transfers {
         let (start, longest) = timing(transfer);
         let words = transfer.words as i32;
-        senders.entry(transfer.source.tile).or_insert(Load::NONE).add(words, start, longest);
+        senders[transfer.source.tile.index()].get_or_insert(Load::NONE).add(words, start, longest);
         for place in &transfer.destinations {
             let head = start + latency(transfer.source.tile.physical(), place.tile.physical());
-            receivers.entry(place.tile).or_insert(Load::NONE).add(words, head, 0);
+            receivers[place.tile.index()].get_or_insert(Load::NONE).add(words, head, 0);
         }
         bound = bound.max(start + words + longest + RECEIVER_GUARD);
     }
-    let loads = senders.into_values().chain(receivers.into_values()).map(Load::bound);
+    let loads = senders.into_iter().chain(receivers).flatten().map(Load::bound);
     loads.fold(bound, i32::max).max(0) as u32
 }
 

@@ -33,6 +33,8 @@ const MOST_NODES: usize = 64;
 const SEEDS: usize = 4;
 /// The most places of all nodes: with more the bound is left out. A gather among 64 tiles has 4,096, one among 512 has 262,144.
 const MOST_ENDS: usize = 300_000;
+/// The most places of all messages, before those with the same places are one node.
+const MOST_PLACES: usize = 4 * MOST_ENDS;
 
 /// The clique bound of a sound phase in events; 0 where no clique says more than the route bound could.
 #[must_use]
@@ -53,7 +55,11 @@ struct Node {
 
 /// The clique bound. Without multicasts a clique is a star or a triangle, and of stars the route bound says enough.
 pub(crate) fn bound_of(jobs: &Jobs) -> u32 {
-    if jobs.jobs.iter().all(|job| jobs.arrivals(job).len() < 2) {
+    if jobs.is_point_to_point() {
+        return 0;
+    }
+    let places: usize = jobs.jobs.iter().map(|job| 1 + jobs.arrivals(job).len()).sum();
+    if places > MOST_PLACES {
         return 0;
     }
     let nodes = nodes(jobs);

@@ -13,7 +13,9 @@ use crate::job::{Arrival, Job, Jobs};
 /// Nobody's event.
 const FREE: u32 = u32::MAX;
 /// The most events of all tiles that are kept: 48 MB.
-const MOST_CELLS: usize = 4_000_000;
+const MOST_CELLS: u64 = 4_000_000;
+/// The most for each job: 6 KB, which take 2 us to clear.
+const CELLS_PER_JOB: u64 = 500;
 
 /// Who has which event of which tile.
 pub(crate) struct Ejection<'a> {
@@ -36,11 +38,13 @@ pub(crate) struct Ejection<'a> {
 }
 
 impl<'a> Ejection<'a> {
-    /// A schedule that is to be repaired; `None` where the rules go beyond those kept here, or the phase is too long.
-    pub(crate) fn new(jobs: &'a Jobs, starts: &[i32], horizon: i32) -> Option<Self> {
+    /// A schedule that is to be repaired; `None` where the rules go beyond those kept here, or the phase is too long for so many times
+    /// the usual memory.
+    pub(crate) fn new(jobs: &'a Jobs, starts: &[i32], horizon: i32, times: u64) -> Option<Self> {
         let span = horizon as usize + 2;
         let cells = jobs.tiles.len() * span;
-        if jobs.has_dependencies() || jobs.serial.iter().any(|pairs| !pairs.is_empty()) || cells > MOST_CELLS {
+        let most = MOST_CELLS.min(times * CELLS_PER_JOB * jobs.jobs.len() as u64);
+        if jobs.has_dependencies() || jobs.serial.iter().any(|pairs| !pairs.is_empty()) || cells as u64 > most {
             return None;
         }
         let free = vec![FREE; cells];

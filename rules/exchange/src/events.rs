@@ -1,10 +1,8 @@
 //! What each tile of a phase does when: its sends and its timed controls (machine.md c.5, c.7).
 
-use std::collections::BTreeMap;
-
 use ipu21::exchange_word::NEUTRAL;
 use ipu21::route::{pair_route, route};
-use ipu21::tile::TileId;
+use ipu21::tile::{self, TileId};
 use serde::{Deserialize, Serialize};
 
 use crate::bound::RECEIVER_GUARD;
@@ -75,37 +73,49 @@ pub struct TileEvents {
 }
 
 /// A message on its way into a tile.
+#[derive(Clone)]
 struct Arrival<'a> {
     select: i32,
     message: &'a TimedMessage,
     spot: &'a Spot,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Gathered<'a> {
     sends: Vec<Send>,
     arrivals: Vec<Arrival<'a>>,
     horizon: i32,
+    takes_part: bool,
+}
+
+impl Gathered<'_> {
+    fn last_until(&mut self, horizon: i32) {
+        self.horizon = self.horizon.max(horizon);
+        self.takes_part = true;
+    }
 }
 
 /// Sends and controls of every tile that takes part, by tile; 64-bit senders' partners take part with a delay.
 #[must_use]
 pub fn lower(messages: &[TimedMessage]) -> Vec<TileEvents> {
-    let mut tiles = BTreeMap::<TileId, Gathered<'_>>::new();
+    let mut tiles = vec![Gathered::default(); tile::COUNT];
     for message in messages {
-        let sender = tiles.entry(message.source.tile).or_default();
+        let sender = &mut tiles[message.source.tile.index()];
         sender.sends.push(send(message));
-        sender.horizon = sender.horizon.max(message.sender_horizon());
+        sender.last_until(message.sender_horizon());
         if message.width == Width::Pair {
-            let partner = tiles.entry(message.source.tile.partner()).or_default();
-            partner.horizon = partner.horizon.max(message.sender_horizon());
+            let partner = &mut tiles[message.source.tile.partner().index()];
+            partner.last_until(message.sender_horizon());
         }
         for spot in &message.destinations {
             let select = message.select(spot.tile);
-            tiles.entry(spot.tile).or_default().arrivals.push(Arrival { select, message, spot });
+            let receiver = &mut tiles[spot.tile.index()];
+            receiver.arrivals.push(Arrival { select, message, spot });
+            receiver.takes_part = true;
         }
     }
-    tiles.into_iter().map(|(tile, gathered)| events_of(tile, gathered)).collect()
+    let takes_part = |(_, gathered): &(TileId, Gathered<'_>)| gathered.takes_part;
+    TileId::all().zip(tiles).filter(takes_part).map(|(tile, gathered)| events_of(tile, gathered)).collect()
 }
 
 fn send(message: &TimedMessage) -> Send {

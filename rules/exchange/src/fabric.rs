@@ -5,7 +5,7 @@
 //! is a select or neutral on the event of a pointer, so that no row needs a two-word control. A pointer event is reserved even
 //! where contiguity will make it superfluous: a later message may still come between.
 
-use crate::bound::RECEIVER_GUARD;
+use crate::bound::{RECEIVER_GUARD, SENDER_END};
 use crate::job::{Arrival, Job, Jobs};
 use crate::occupancy::{Busy, EventSet};
 
@@ -86,7 +86,7 @@ impl<'a> Fabric<'a> {
             start = tile.sends.next_fit(start, job.words);
             let controlled = |event| tile.source_events.contains(event) || tile.pointer_events.contains(event);
             let serial = &self.jobs.serial[job.sender as usize];
-            let length = job.words.max(6 - job.natural);
+            let length = job.words.max(SENDER_END - job.natural);
             if controlled(start + 1) {
                 start += 2;
             } else if controlled(start) {
@@ -136,7 +136,7 @@ impl<'a> Fabric<'a> {
         sender.send_heads.insert(start);
         sender.send_heads.insert(start + 1);
         if !jobs.serial[job.sender as usize].is_empty() {
-            let to = start + job.words.max(6 - job.natural);
+            let to = start + job.words.max(SENDER_END - job.natural);
             sender.reads.push(Window { from: start, to, buffer: job.send_buffer });
         }
         for arrival in jobs.arrivals(job) {
@@ -162,6 +162,6 @@ fn blocked(windows: &[Window], from: i32, length: i32, conflicts: impl Fn(u32) -
 
 /// End of a job: the last event any of its tiles must wait for.
 pub(crate) fn end(jobs: &Jobs, job: &Job, start: i32) -> i32 {
-    let sent = start - job.natural + (job.natural + job.words).max(6);
+    let sent = start - job.natural + (job.natural + job.words).max(SENDER_END);
     jobs.arrivals(job).iter().map(|arrival| start + arrival.pointer + job.words + RECEIVER_GUARD).fold(sent, i32::max)
 }

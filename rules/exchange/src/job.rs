@@ -3,10 +3,8 @@
 //! In: a checked problem. Out: [`Jobs`]. Every delay between two events of a phase is a constant of the route, so all rules of
 //! a schedule become constraints on start events alone.
 
-use std::collections::BTreeMap;
-
 use ipu21::route::route;
-use ipu21::tile::TileId;
+use ipu21::tile::{self, TileId};
 
 use crate::bound::RECEIVER_GUARD;
 use crate::problem::{Problem, Transfer};
@@ -73,7 +71,10 @@ pub(crate) struct Jobs {
 impl Jobs {
     pub(crate) fn new(problem: &Problem) -> Self {
         let tiles = participants(problem);
-        let index: BTreeMap<TileId, u32> = tiles.iter().copied().zip(0..).collect();
+        let mut index = [u32::MAX; tile::COUNT];
+        for (tile, number) in tiles.iter().zip(0..) {
+            index[tile.index()] = number;
+        }
         let mut jobs = Self { serial: serial_pairs(problem, &tiles), tiles, shortest: i32::MAX, ..Self::default() };
         for (number, transfer) in (0..).zip(&problem.transfers) {
             jobs.cut(number, transfer, &index);
@@ -90,17 +91,22 @@ impl Jobs {
         &self.dependencies[job.dependencies.0 as usize..job.dependencies.1 as usize]
     }
 
+    /// Whether every message has one receiver.
+    pub(crate) fn is_point_to_point(&self) -> bool {
+        self.jobs.iter().all(|job| job.arrivals.1 - job.arrivals.0 == 1)
+    }
+
     pub(crate) fn has_dependencies(&self) -> bool {
         !self.dependencies.is_empty()
     }
 
-    fn cut(&mut self, number: u32, transfer: &Transfer, index: &BTreeMap<TileId, u32>) {
+    fn cut(&mut self, number: u32, transfer: &Transfer, index: &[u32; tile::COUNT]) {
         let source = transfer.source.tile.physical();
         let first = self.arrivals.len() as u32;
         self.arrivals.extend(transfer.destinations.iter().map(|place| {
             let select = route(source, place.tile.physical()).offset + 1;
             let pointer = select + 52 + 2 * i32::from(place.tile.physical().row());
-            Arrival { tile: index[&place.tile], select, pointer, buffer: place.buffer.0 }
+            Arrival { tile: index[place.tile.index()], select, pointer, buffer: place.buffer.0 }
         }));
         let arrivals = (first, self.arrivals.len() as u32);
         let natural = self.arrivals[first as usize..].iter().map(|arrival| 1 - arrival.select).fold(0, i32::max);
@@ -113,7 +119,7 @@ impl Jobs {
                 transfer: number,
                 first_word,
                 words: words as i32,
-                sender: index[&transfer.source.tile],
+                sender: index[transfer.source.tile.index()],
                 send_buffer: transfer.source.buffer.0,
                 natural,
                 shift,
@@ -187,15 +193,13 @@ fn pieces(transfer: &Transfer) -> Vec<u32> {
 }
 
 fn participants(problem: &Problem) -> Vec<TileId> {
-    let ends = |transfer: &Transfer| {
-        let mut tiles: Vec<TileId> = transfer.destinations.iter().map(|place| place.tile).collect();
-        tiles.push(transfer.source.tile);
-        tiles
-    };
-    let mut tiles: Vec<TileId> = problem.transfers.iter().flat_map(ends).collect();
-    tiles.sort_unstable();
-    tiles.dedup();
-    tiles
+    let mut takes_part = [false; tile::COUNT];
+    for transfer in &problem.transfers {
+        for place in transfer.destinations.iter().chain([&transfer.source]) {
+            takes_part[place.tile.index()] = true;
+        }
+    }
+    TileId::all().filter(|tile| takes_part[tile.index()]).collect()
 }
 
 /// Pairs that may not overlap in time: those given, in both directions, and every buffer that is sent from and received into.

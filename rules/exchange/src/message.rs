@@ -4,6 +4,7 @@ use ipu21::route::{pair_route, route};
 use ipu21::tile::TileId;
 use serde::{Deserialize, Serialize};
 
+use crate::bound::SENDER_END;
 use crate::problem::BufferId;
 
 /// Size of the items of a message.
@@ -71,7 +72,7 @@ impl TimedMessage {
     /// End of the sender's part of its row.
     pub(crate) fn sender_horizon(&self) -> i32 {
         let (natural, start, items) = (self.natural(), self.start as i32, self.items as i32);
-        start - natural + (natural + items).max(6)
+        start - natural + (natural + items).max(SENDER_END)
     }
 
     /// Event of the receiver's select.

@@ -43,6 +43,7 @@ pub(crate) fn order(jobs: &Jobs, kind: Kind) -> Option<Vec<u32>> {
     let keys: Vec<[i64; 4]> = match kind {
         Kind::Program | Kind::Clock => jobs.jobs.iter().map(|_| [0; 4]).collect(),
         Kind::Loaded => keyed(jobs, |job| [weight(job).0, weight(job).1, -i64::from(job.words), 0]),
+        Kind::Multicast if jobs.is_point_to_point() => return None,
         Kind::Multicast => keyed(jobs, |job| [-(jobs.arrivals(job).len() as i64), weight(job).0, weight(job).1, -i64::from(job.words)]),
         Kind::Ring => keyed(jobs, |job| [distance(jobs, job), i64::from(job.first_word), 0, 0]),
         Kind::Permutation => permutations(jobs)?.into_iter().map(|step| [i64::from(step), 0, 0, 0]).collect(),

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use ipu21::tile::TileId;
+use ipu21::tile::{self, TileId};
 
-use crate::bound::{RECEIVER_GUARD, estimate};
+use crate::bound::{RECEIVER_GUARD, SENDER_END, estimate};
 use crate::clique::bound_of;
 use crate::events::lower;
-use crate::job::Jobs;
-use crate::message::{Width, control};
+use crate::job::{Job, Jobs};
+use crate::message::{TimedMessage, Width, control};
 use crate::problem::{BufferId, Fault, Place, Problem};
 use crate::row::row;
-use crate::schedule::{Figures, Message, Schedule, TilePlan};
-use crate::search::{Effort, Found, search};
+use crate::schedule::{Figures, Kind, Message, Schedule, TilePlan};
+use crate::search::{Effort, search};
 
 /// Gives every message of a phase its start event, in 32-bit mode.
 ///
@@ -31,39 +31,57 @@ pub fn schedule_with(problem: &Problem, effort: Effort) -> Result<Schedule, Vec<
     let jobs = Jobs::new(problem);
     let bound = estimate(problem).max(bound_of(&jobs));
     let found = search(&jobs, bound as i32, effort);
-    let messages: Vec<Message> = (0..jobs.jobs.len()).map(|index| message(problem, &jobs, &found, index)).collect();
-    let figures = Figures {
+    let figures = |kind: Kind| Figures {
         transfers: problem.transfers.len() as u32,
         identical_destinations: identical_destinations(problem),
         initial_horizon: found.initial_horizon as u32,
         horizon: found.horizon as u32,
         lower_bound: bound,
-        kind: found.kind,
+        kind,
         improvements: found.improvements,
         largest_row_words: 0,
         largest_row_tile: None,
     };
+    let mut shortest = laid_out(problem, &jobs, &found.starts, figures(found.kind));
+    for (kind, starts) in &found.rivals {
+        let rival = laid_out(problem, &jobs, starts, figures(*kind));
+        if row_words(&rival) < row_words(&shortest) {
+            shortest = rival;
+        }
+    }
+    Ok(shortest)
+}
+
+/// A schedule with the given start events.
+fn laid_out(problem: &Problem, jobs: &Jobs, starts: &[i32], figures: Figures) -> Schedule {
+    let messages: Vec<Message> = jobs.jobs.iter().zip(starts).map(|(job, start)| message(problem, job, *start)).collect();
     let mut schedule = Schedule { messages, tiles: Vec::new(), apart: Vec::new(), figures };
-    schedule.apart = apart(&schedule);
-    schedule.tiles = tile_plans(&schedule);
+    let timed = schedule.timed(|_, _| 0);
+    schedule.apart = apart(&timed);
+    schedule.tiles = tile_plans(&timed);
     for plan in schedule.tiles.iter().rev() {
         if plan.row_words >= schedule.figures.largest_row_words {
             schedule.figures.largest_row_words = plan.row_words;
             schedule.figures.largest_row_tile = Some(plan.tile);
         }
     }
-    Ok(schedule)
+    schedule
 }
 
-fn message(problem: &Problem, jobs: &Jobs, found: &Found, index: usize) -> Message {
-    let job = &jobs.jobs[index];
+/// What decides among schedules that end at the same event: words of the largest row, then of all. A word costs 4 bytes of a tile and no
+/// clock, so it is worth no event.
+fn row_words(schedule: &Schedule) -> (u32, u32) {
+    (schedule.figures.largest_row_words, schedule.tiles.iter().map(|plan| plan.row_words).sum())
+}
+
+fn message(problem: &Problem, job: &Job, start: i32) -> Message {
     let transfer = &problem.transfers[job.transfer as usize];
     let inside = |place: &Place| Place { offset: place.offset + 4 * job.first_word, ..*place };
     Message {
         transfer: job.transfer,
         first_word: job.first_word,
         words: job.words as u32,
-        start: found.starts[index] as u32,
+        start: start as u32,
         control: control(transfer.source.tile, Width::Word, transfer.destinations.iter().map(|place| place.tile)),
         source: inside(&transfer.source),
         destinations: transfer.destinations.iter().map(inside).collect(),
@@ -81,35 +99,37 @@ fn identical_destinations(problem: &Problem) -> u32 {
 }
 
 /// Row sizes do not depend on addresses: contiguity counts only inside a buffer, and bases are 8-byte aligned.
-fn tile_plans(schedule: &Schedule) -> Vec<TilePlan> {
+fn tile_plans(messages: &[TimedMessage]) -> Vec<TilePlan> {
     let plan = |events: &_| match row(events) {
         Ok(row) => TilePlan { tile: row.tile, horizon: row.horizon, row_words: row.words.len() as u32 },
         Err(fault) => panic!("the scheduler placed controls that no row can hold: {fault}"),
     };
-    lower(&schedule.timed(|_, _| 0)).iter().map(plan).collect()
+    lower(messages).iter().map(plan).collect()
 }
 
 /// Events during which a tile reads or writes a buffer.
+#[derive(Clone)]
 struct Window {
     from: i32,
     to: i32,
     buffer: BufferId,
 }
 
-fn apart(schedule: &Schedule) -> Vec<(TileId, BufferId, BufferId)> {
-    let mut windows = BTreeMap::<TileId, [Vec<Window>; 2]>::new();
-    for message in schedule.timed(|_, _| 0) {
+fn apart(messages: &[TimedMessage]) -> Vec<(TileId, BufferId, BufferId)> {
+    let mut windows = vec![[Vec::new(), Vec::new()]; tile::COUNT];
+    for message in messages {
         let source = message.source;
         let read = Window { from: message.start as i32, to: message.sender_horizon(), buffer: source.buffer };
-        windows.entry(source.tile).or_default()[0].push(read);
+        windows[source.tile.index()][0].push(read);
         for spot in &message.destinations {
             let from = message.select(spot.tile) + 52 + 2 * i32::from(spot.tile.physical().row());
             let to = from + message.items as i32 + RECEIVER_GUARD;
-            windows.entry(spot.tile).or_default()[1].push(Window { from, to, buffer: spot.buffer });
+            windows[spot.tile.index()][1].push(Window { from, to, buffer: spot.buffer });
         }
     }
     let mut pairs = BTreeSet::new();
-    for (tile, [reads, writes]) in windows {
+    for (tile, [mut reads, writes]) in TileId::all().zip(windows) {
+        reads.sort_unstable_by_key(|read| read.from);
         meeting(&reads, &writes, |read, write| {
             pairs.insert((tile, read.min(write), read.max(write)));
         });
@@ -117,9 +137,13 @@ fn apart(schedule: &Schedule) -> Vec<(TileId, BufferId, BufferId)> {
     pairs.into_iter().collect()
 }
 
+/// Reads and writes that meet; reads by their beginning.
 fn meeting(reads: &[Window], writes: &[Window], mut found: impl FnMut(BufferId, BufferId)) {
-    for read in reads {
-        for write in writes.iter().filter(|write| write.from < read.to && read.from < write.to) {
+    for write in writes {
+        // Words are sent one after the other, so that only the last read that begins before, or very short ones, reach a write.
+        let before = reads.partition_point(|read| read.from + SENDER_END <= write.from).saturating_sub(1);
+        let meets = |read: &&Window| write.from < read.to;
+        for read in reads[before..].iter().take_while(|read| read.from < write.to).filter(meets) {
             found(read.buffer, write.buffer);
         }
     }

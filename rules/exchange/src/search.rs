@@ -11,16 +11,20 @@ use crate::job::Jobs;
 use crate::order::{Loads, order};
 use crate::schedule::Kind;
 
-/// Work of the clock order for each job, which tests a job again whenever an earlier one took its place; about 7 us.
-const CLOCK_WORK: u64 = 700;
-/// Work of the local search for each job; 4 to 28 us.
-const LOCAL_WORK: u64 = 700;
-/// Events looked at for each job while late jobs push others out; about 3 us.
+/// Work of the clock order for each job, which tests a job again whenever an earlier one took its place; up to 4 us.
+const CLOCK_WORK: u64 = 120;
+/// The jobs of which this much is allowed at least: 10 ms.
+const LEAST_CLOCKED: u64 = 3_000;
+/// Work of the local search for each job; up to 5 us.
+const LOCAL_WORK: u64 = 200;
+/// Events looked at for each job while late jobs push others out; 3 to 4 us.
 const EJECTION_WORK: u64 = 1_400;
 /// The most jobs of which these shares are taken, so that large phases take time in proportion to a list order.
 const MOST_SHARES: u64 = 6_000;
-/// Work after which no further order is tried; about a quarter of a second.
-const TOTAL_WORK: u64 = 20_000_000;
+/// Work after which no list order is tried any more, for each job; 2 to 6 us.
+const ORDER_WORK: u64 = 100;
+/// The jobs of which this much is allowed at least: 20 to 40 ms.
+const LEAST_ORDERED: u64 = 10_000;
 /// A schedule within this part of the bound is good enough.
 const GOOD_ENOUGH: i32 = 200;
 
@@ -48,6 +52,8 @@ pub(crate) struct Found {
     pub(crate) kind: Kind,
     pub(crate) initial_horizon: i32,
     pub(crate) improvements: u32,
+    /// Other orders that end at the same event.
+    pub(crate) rivals: Vec<(Kind, Vec<i32>)>,
 }
 
 /// The shortest schedule found; one close to `bound` ends the search early.
@@ -56,27 +62,44 @@ pub(crate) fn search(jobs: &Jobs, bound: i32, effort: Effort) -> Found {
     let good = if effort == Effort::DEFAULT { bound + bound / GOOD_ENOUGH } else { bound };
     let times = u64::from(effort.0);
     let share = times * MOST_SHARES.min(jobs.jobs.len() as u64);
-    let mut found = Found { starts: Vec::new(), horizon: 0, kind: Kind::Loaded, initial_horizon: 0, improvements: 0 };
+    let mut order_work = times * ORDER_WORK * LEAST_ORDERED.max(jobs.jobs.len() as u64);
+    let mut found = Found { starts: Vec::new(), horizon: 0, kind: Kind::Loaded, initial_horizon: 0, improvements: 0, rivals: Vec::new() };
     for kind in [Kind::Loaded, Kind::Ring, Kind::Colour, Kind::Permutation, Kind::Clock, Kind::Multicast, Kind::Program] {
         let first = found.starts.is_empty();
-        if !first && (found.horizon <= good || fabric.work > times * TOTAL_WORK) {
+        if !first && found.horizon <= good {
             break;
         }
-        let Some(horizon) = by_kind(&mut fabric, jobs, kind, share) else { continue };
+        let limit = match kind {
+            _ if first => u64::MAX,
+            Kind::Clock => CLOCK_WORK * share.max(times * LEAST_CLOCKED),
+            _ => order_work,
+        };
+        let before = fabric.work;
+        let tried = by_kind(&mut fabric, jobs, kind, before.saturating_add(limit));
+        if kind != Kind::Clock {
+            order_work = order_work.saturating_sub(fabric.work - before);
+        }
+        let Some(horizon) = tried else { continue };
         if first || horizon < found.horizon {
             let initial_horizon = if first { horizon } else { found.initial_horizon };
-            found = Found { starts: fabric.starts.clone(), horizon, kind, initial_horizon, improvements: 0 };
+            found = Found { starts: fabric.starts.clone(), horizon, kind, initial_horizon, improvements: 0, rivals: Vec::new() };
+        } else if horizon == found.horizon && fabric.starts != found.starts {
+            found.rivals.push((kind, fabric.starts.clone()));
         }
     }
     if found.horizon > good {
-        shorten(&mut fabric, jobs, (good, share), &mut found);
+        let horizon = found.horizon;
+        shorten(&mut fabric, jobs, (good, times, share), &mut found);
+        if found.horizon < horizon {
+            found.rivals.clear();
+        }
     }
     found
 }
 
 /// Pushes late jobs under one horizon after the other; where the rules of the phase go beyond that, moves jobs in the list.
-fn shorten(fabric: &mut Fabric<'_>, jobs: &Jobs, (good, share): (i32, u64), found: &mut Found) {
-    if let Some(mut ejection) = Ejection::new(jobs, &found.starts, found.horizon) {
+fn shorten(fabric: &mut Fabric<'_>, jobs: &Jobs, (good, times, share): (i32, u64, u64), found: &mut Found) {
+    if let Some(mut ejection) = Ejection::new(jobs, &found.starts, found.horizon, times) {
         while found.horizon > good && ejection.repair(found.horizon - 1, share * EJECTION_WORK) {
             found.starts.clone_from(&ejection.starts);
             found.horizon = jobs.jobs.iter().zip(&found.starts).map(|(job, start)| end(jobs, job, *start)).fold(0, i32::max);
@@ -88,31 +111,33 @@ fn shorten(fabric: &mut Fabric<'_>, jobs: &Jobs, (good, share): (i32, u64), foun
     }
 }
 
-fn by_kind(fabric: &mut Fabric<'_>, jobs: &Jobs, kind: Kind, share: u64) -> Option<i32> {
+fn by_kind(fabric: &mut Fabric<'_>, jobs: &Jobs, kind: Kind, limit: u64) -> Option<i32> {
     match kind {
         Kind::Clock if jobs.has_dependencies() => None,
-        Kind::Clock => by_clock(fabric, jobs, share * CLOCK_WORK),
-        _ => order(jobs, kind).map(|list| by_list(fabric, jobs, &list)),
+        Kind::Clock => by_clock(fabric, jobs, limit),
+        _ => by_list(fabric, jobs, &order(jobs, kind)?, limit),
     }
 }
 
-/// Each job of the list at its earliest start.
-fn by_list(fabric: &mut Fabric<'_>, jobs: &Jobs, list: &[u32]) -> i32 {
+/// Each job of the list at its earliest start; `None` when the fabric's work comes to `limit`.
+fn by_list(fabric: &mut Fabric<'_>, jobs: &Jobs, list: &[u32], limit: u64) -> Option<i32> {
     fabric.clear();
     let mut horizon = 0;
     for index in list {
+        if fabric.work >= limit {
+            return None;
+        }
         let start = fabric.earliest(*index);
         fabric.place(*index, start);
         horizon = horizon.max(end(jobs, &jobs.jobs[*index as usize], start));
     }
-    horizon
+    Some(horizon)
 }
 
 /// Always the job that can start first on the clock that senders and receivers share, the heaviest among equals; `None` when
-/// that takes too much work.
-fn by_clock(fabric: &mut Fabric<'_>, jobs: &Jobs, work: u64) -> Option<i32> {
+/// the fabric's work comes to `limit`.
+fn by_clock(fabric: &mut Fabric<'_>, jobs: &Jobs, limit: u64) -> Option<i32> {
     fabric.clear();
-    let limit = fabric.work + work;
     let loads = Loads::new(jobs);
     let shift = |index: u32| jobs.jobs[index as usize].shift;
     let entry = |index: u32, start: i32| (Reverse(start + shift(index)), loads.weight(jobs, &jobs.jobs[index as usize]), Reverse(index));
@@ -140,7 +165,7 @@ fn improve(fabric: &mut Fabric<'_>, jobs: &Jobs, (good, limit): (i32, u64), foun
         // Nearly the order in which the clock took them; the list need not lead to the very same schedule.
         list.sort_by_key(|index| found.starts[*index as usize] + jobs.jobs[*index as usize].shift);
     }
-    let mut current = by_list(fabric, jobs, &list);
+    let Some(mut current) = by_list(fabric, jobs, &list, limit) else { return };
     let mut last = critical(fabric, jobs, &list, current);
     keep_best(fabric, current, found);
     let mut draw = Draw(0x9e37_79b9_7f4a_7c15);
@@ -148,7 +173,7 @@ fn improve(fabric: &mut Fabric<'_>, jobs: &Jobs, (good, limit): (i32, u64), foun
         let from = last[draw.below(last.len())];
         let to = draw.below(from + 1);
         list[to..=from].rotate_right(1);
-        let tried = by_list(fabric, jobs, &list);
+        let Some(tried) = by_list(fabric, jobs, &list, limit) else { return };
         if tried <= current {
             current = tried;
             last = critical(fabric, jobs, &list, current);
