@@ -346,6 +346,9 @@ pub(crate) enum Command {
         /// As JSON
         #[arg(long)]
         json: bool,
+        /// Of an exchange phase: its transfers as the table that `ipubuild exchange` reads
+        #[arg(long, conflicts_with_all = ["json", "tile", "from", "limit"])]
+        tsv: bool,
         #[command(flatten)]
         part: Part,
     },

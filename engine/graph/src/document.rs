@@ -120,6 +120,9 @@ pub struct Document {
     pub tables: Vec<Table>,
     /// Pictures and listings of fixed form.
     pub blocks: Vec<Block>,
+    /// The artifact as a table in the text format that another command reads.
+    #[serde(skip)]
+    pub tsv: Option<String>,
 }
 
 /// Lines of fixed form: a grid, a timeline, a disassembly.

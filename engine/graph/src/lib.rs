@@ -74,7 +74,7 @@ pub use outcome::{Export, Outcome, StageEntry, TargetRecord};
 pub use override_field::{Override, OverrideFault};
 pub use query::{FUNCTIONS, Query, QueryFault};
 pub use remembered::{Look, Remembered, Request};
-pub use renderer::{Renderer, Selection, Selects, ShowFault, Shown};
+pub use renderer::{ChosenName, Renderer, Selection, Selects, ShowFault, Shown};
 pub use repository::EmbeddedRepository;
 pub use rule::{Field, Registry, Rule, RuleKind, WaveFunction};
 pub use run_record::{RunOutcome, RunRecord, RunRecorder, Runs, Span, StageEnd, StageRun, TargetRun};

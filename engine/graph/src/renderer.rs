@@ -65,6 +65,17 @@ pub enum ShowFault {
     },
 }
 
+/// Another name for the artifacts of a stage that are made for several choices: `NAME/I` is `STAGE/C.I` with the choice C that was made.
+#[derive(Clone, Copy, Debug)]
+pub struct ChosenName {
+    /// The name.
+    pub name: &'static str,
+    /// The stage.
+    pub stage: &'static str,
+    /// The stage that chose, and the figure of its artifact that says what.
+    pub choice: (&'static str, &'static str),
+}
+
 impl fmt::Display for ShowFault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -148,7 +159,7 @@ impl Renderer {
                 None => document.facts.push((name, value)),
             }
         }
-        Ok(Document { tables: rendered.tables, blocks: rendered.blocks, ..document })
+        Ok(Document { title: document.title, facts: document.facts, ..rendered })
     }
 
     fn check(&self, selection: Selection) -> Result<(), ShowFault> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::Digest;
 
-use crate::{Declaration, Engine, Failure, Label, Outcome, Renderer, RuleData, StageNote};
+use crate::{ChosenName, Declaration, Engine, Failure, Label, Outcome, Renderer, RuleData, StageNote};
 
 /// One field of a rule, for messages and documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +124,7 @@ pub trait Rule: Send + Sync {
 pub struct Registry {
     rules: BTreeMap<&'static str, Arc<dyn Rule>>,
     renderers: BTreeMap<&'static str, Renderer>,
+    chosen_names: Vec<ChosenName>,
 }
 
 impl Registry {
@@ -148,6 +149,16 @@ impl Registry {
     /// How the artifacts of a stage are shown.
     pub fn renderer(&self, stage: &str) -> Option<&Renderer> {
         self.renderers.get(stage)
+    }
+
+    /// Adds a name for what was chosen of a stage's artifacts.
+    pub fn add_chosen_name(&mut self, name: ChosenName) {
+        self.chosen_names.push(name);
+    }
+
+    /// What a name stands for, if it is one of what was chosen.
+    pub fn chosen_name(&self, name: &str) -> Option<&ChosenName> {
+        self.chosen_names.iter().find(|chosen| chosen.name == name)
     }
 
     /// The rule of this name.

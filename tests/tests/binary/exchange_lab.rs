@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::good;
-use crate::place::Place;
+use crate::place::{LARGE, Place};
 
 const HEADER: &str = "index\tsource_tile\twords\twidth\tsource_addresses\tdestinations\n";
 
@@ -59,4 +59,24 @@ fn what_is_wrong_with_a_table_is_said_with_its_place_and_nothing_is_written() {
         assert!(ran.err.starts_with(expected), "{arguments:?}: {}", ran.err);
     }
     assert!(!place.root().join("out.tsv").exists());
+}
+
+#[test]
+fn a_phase_of_a_program_can_be_taken_to_the_laboratory() {
+    let place = Place::new();
+    place.write("BUILD.toml", LARGE.as_bytes());
+    good(place.run(&["build", "//:program"]));
+    let table = good(place.run(&["show", "--tsv", "//:program[exchange/0]"])).out;
+    place.write("phase.tsv", table.as_bytes());
+    let told: Value = serde_json::from_str(&good(place.run(&["exchange", "schedule", "phase.tsv", "--json"])).out).expect("JSON");
+    let shown: Value = serde_json::from_str(&good(place.run(&["show", "--json", "//:program[exchange/0]"])).out).expect("JSON");
+    assert_eq!(told["transfers"], shown["facts"]["messages"]);
+    assert!(shown["title"].as_str().expect("a title").starts_with("//:program[schedule/"), "{}", shown["title"]);
+    assert!(told["bound"].as_u64() >= Some(100), "{told}");
+    for (name, expected) in
+        [("//:program[placement]", "has no table"), ("//:program[exchange/77]", "has no artifact"), ("//:program", "--tsv")]
+    {
+        let ran = place.run(&["show", "--tsv", name]);
+        assert!(ran.code == Some(2) && ran.err.contains(expected), "{name}: {}", ran.err);
+    }
 }

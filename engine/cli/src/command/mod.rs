@@ -71,7 +71,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         (Some(Command::Test { labels }), _) => test::test(labels, options, console),
         (Some(Command::Watch { labels, scan }), _) => watch::watch(labels, *scan, options, console),
         (Some(Command::Query { query, output }), _) => query::query(query, *output, options, console),
-        (Some(Command::Show { what, json, part }), _) => show::show(what, *json, *part, options, console),
+        (Some(Command::Show { what, json, tsv, part }), _) => show::show(what, show::Form::of(*json, *tsv), *part, options, console),
         (Some(Command::Why { label, not, since, json }), _) => {
             why::why(&why::Question { label, not: *not, since: *since, json: *json }, options, console)
         }

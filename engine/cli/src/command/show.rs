@@ -11,10 +11,32 @@ use crate::show::{artifact_listing, document_text, package_listing, target_listi
 /// Rows of a table that are shown as text unless an option says otherwise.
 const ROWS: usize = 40;
 
-pub(crate) fn show(what: &str, json: bool, part: Part, options: &Options, console: &Console) -> Result<Exit, Fault> {
+/// How an artifact is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Text,
+    Json,
+    /// The table that another command reads.
+    Tsv,
+}
+
+impl Form {
+    pub(crate) fn of(json: bool, tsv: bool) -> Form {
+        match (json, tsv) {
+            (_, true) => Form::Tsv,
+            (true, false) => Form::Json,
+            (false, false) => Form::Text,
+        }
+    }
+}
+
+pub(crate) fn show(what: &str, form: Form, part: Part, options: &Options, console: &Console) -> Result<Exit, Fault> {
+    let json = form == Form::Json;
     let is_label = what.starts_with(['/', ':', '@']);
     let listing = if let Some((label, stage)) = artifact_listing::split(what).filter(|_| is_label) {
-        show_artifact(label, stage, json, part, options)?
+        show_artifact(label, stage, form, part, options)?
+    } else if form == Form::Tsv {
+        return Err(Fault::input("`--tsv` is for exchange phases; expected `LABEL[exchange/P]` or `LABEL[schedule/F.P]`"));
     } else if part != (Part { tile: None, from: None, limit: None }) {
         return Err(Fault::input("`--tile`, `--from` and `--limit` are for artifacts; expected `LABEL[stage/index]`"));
     } else if is_label && !what.ends_with(".ipuexe") {
@@ -26,14 +48,19 @@ pub(crate) fn show(what: &str, json: bool, part: Part, options: &Options, consol
     Ok(Exit::Success)
 }
 
-fn show_artifact(label: &str, stage: &str, json: bool, part: Part, options: &Options) -> Result<String, Fault> {
+fn show_artifact(label: &str, stage: &str, form: Form, part: Part, options: &Options) -> Result<String, Fault> {
     let surroundings = Surroundings::find(options)?;
     let label = surroundings.label(label)?;
     let selection = Selection { tile: part.tile, from: part.from.map(u64::from) };
     let document = artifact_listing::document(&surroundings, &label, stage, selection)?;
-    let limit = part.limit.unwrap_or(if json { usize::MAX } else { ROWS });
-    let document = document.limited(limit);
-    if json { to_json(&document) } else { Ok(document_text::text(&document)) }
+    let limited = |rows| document.clone().limited(part.limit.unwrap_or(rows));
+    match form {
+        Form::Text => Ok(document_text::text(&limited(ROWS))),
+        Form::Json => to_json(&limited(usize::MAX)),
+        Form::Tsv => document.tsv.ok_or_else(|| {
+            Fault::input(format!("`{label}[{stage}]` has no table for `--tsv`; expected an exchange phase of a finalist that was placed"))
+        }),
+    }
 }
 
 fn show_target(text: &str, json: bool, options: &Options) -> Result<String, Fault> {

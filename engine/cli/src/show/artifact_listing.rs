@@ -29,6 +29,7 @@ pub(crate) fn document(surroundings: &Surroundings, label: &Label, stage: &str, 
     if entries.is_empty() {
         return Err(not_built(&workspace, label));
     }
+    let stage = &chosen(surroundings, &store, &entries, stage)?;
     match &matching(&entries, stage)[..] {
         [] => Err(no_such_artifact(label, stage, &entries)),
         [entry] => one(surroundings, &store, label, entry, &entries, selection),
@@ -45,6 +46,17 @@ fn not_built(workspace: &graph::Workspace, label: &Label) -> Fault {
     let is_built = workspace.target(label).is_some_and(|target| target.rule().kind().is_built());
     let command = if is_built { format!("`ipubuild build {label}` builds it") } else { "build a target that uses it".to_owned() };
     Fault::input(format!("`{label}` has no artifacts: it was not built as it is declared now; {command}"))
+}
+
+/// What a name of what was chosen stands for; any other name as it is.
+fn chosen(surroundings: &Surroundings, store: &Store, entries: &[StageEntry], stage: &str) -> Result<String, Fault> {
+    let name = stage.split_once('/').and_then(|(name, index)| Some((surroundings.registry().chosen_name(name)?, index)));
+    let Some((name, index)) = name else { return Ok(stage.to_owned()) };
+    let (choice, figure) = name.choice;
+    let Some(entry) = entries.iter().find(|entry| entry.name.stage == choice) else { return Ok(stage.to_owned()) };
+    let facts = StageFacts::read(store, &entry.key)?;
+    let made = facts.iter().flat_map(|facts| &facts.figures).find(|(known, _)| known == figure);
+    Ok(made.map_or_else(|| stage.to_owned(), |(_, made)| format!("{}/{made}.{index}", name.stage)))
 }
 
 /// Those with this name, else those of this stage, else those of this stage whose digest begins so.

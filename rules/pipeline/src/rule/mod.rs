@@ -18,7 +18,7 @@ pub use run::Run;
 pub use tensors::{Normal, Tensors};
 pub use toolchain::Toolchain;
 
-use graph::Registry;
+use graph::{ChosenName, Registry};
 
 /// All rules: the generic ones and those of this crate, and how what they make is shown.
 #[must_use]
@@ -33,5 +33,6 @@ pub fn registry() -> Registry {
     registry.add(device::DeviceRule);
     registry.add(run::RunRule);
     crate::show::RENDERERS.iter().for_each(|renderer| registry.add_renderer(*renderer));
+    registry.add_chosen_name(ChosenName { name: "exchange", stage: "schedule", choice: ("selected", "finalist") });
     registry
 }

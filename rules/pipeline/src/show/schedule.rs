@@ -1,7 +1,9 @@
 //! The schedule of an exchange phase: its messages in time and the tiles that take part; of one tile the timeline and its row.
 
+use compiler::placement::Placement;
+use compiler::program::Expanded;
 use compiler::rows::PhaseRows;
-use exchange::{Message, Schedule};
+use exchange::{Message, Place, PlacedTransfer, Schedule};
 use graph::{Cell, Document, ShowFault, Shown};
 use ipu21::route::route;
 use ipu21::tile::TileId;
@@ -44,8 +46,25 @@ pub(super) fn show(shown: &Shown<'_>) -> Result<Document, ShowFault> {
         .table("tiles", &["tile", "horizon cycles", "row words"], tiles);
     match tile {
         Some(tile) => Ok(of_tile(shown, document, &schedule, &messages, tile, from)),
-        None => Ok(document),
+        None => Ok(Document { tsv: placed(shown, &schedule), ..document }),
     }
+}
+
+/// The messages with the addresses of a finalist that was placed, as `ipubuild exchange` reads them.
+fn placed(shown: &Shown<'_>, schedule: &Schedule) -> Option<String> {
+    let (finalist, phase) = shown.index().split_once('.')?;
+    let placement: Placement = shown.other("placement", Some(finalist))?;
+    let expanded: Expanded = shown.other("expanded", Some(finalist))?;
+    let buffers = expanded.phases.get(phase.parse::<usize>().ok()?)?.buffers();
+    let spot = |place: &Place| {
+        let address = placement.buffers.get(buffers.get(place.buffer.0 as usize)?.0 as usize)?;
+        Some((place.tile, address.checked_add(place.offset)?))
+    };
+    let transfer = |message: &Message| {
+        let destinations = message.destinations.iter().map(spot).collect::<Option<_>>()?;
+        Some(PlacedTransfer { words: message.words, is_paired: false, source: spot(&message.source)?, destinations })
+    };
+    Some(exchange::phase_text(&schedule.messages.iter().map(transfer).collect::<Option<Vec<_>>>()?))
 }
 
 /// The cycle behind a message's last word, on the sender's counter.
