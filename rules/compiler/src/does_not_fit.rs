@@ -36,9 +36,17 @@ impl fmt::Display for DoesNotFit {
             MEMORY - RESERVED,
             Place { fullest, operation: &self.operation }
         )?;
-        match &self.nearest.changes {
-            Some(changes) => write!(f, "\n  nearest layout that fits: {}", changes.join(", ")),
-            None => write!(f, "\n  none of {} other layouts tried fits", self.nearest.tried),
+        self.nearest.fmt(f)
+    }
+}
+
+impl fmt::Display for Nearest {
+    /// Nothing when nothing was looked for.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.changes, self.tried) {
+            (Some(changes), _) => write!(f, "\n  nearest layout that fits: {}", changes.join(", ")),
+            (None, 0) => Ok(()),
+            (None, tried) => write!(f, "\n  none of {tried} other layouts tried fits"),
         }
     }
 }

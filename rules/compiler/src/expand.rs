@@ -18,9 +18,9 @@ use crate::{expand_attention, expand_product};
 /// Expands a plan. Operations are walked in order; every operation gathers its operands in one phase, then computes.
 ///
 /// # Errors
-/// A kernel the table lacks or whose limits the plan exceeds, a checkpoint on a view.
+/// A kernel the table lacks, a checkpoint on a view.
 pub fn expand(model: &Model, plan: &Plan, mapping: &Mapping, kernels: &KernelTable, checkpoints: &[u32]) -> Result<Expanded, Fault> {
-    let mut state = Expanding::new(model, plan, mapping, kernels);
+    let mut state = Expanding::new(model, plan, mapping);
     for input in &plan.inputs {
         state.input(input)?;
     }

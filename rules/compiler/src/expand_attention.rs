@@ -130,7 +130,7 @@ fn scale_queries(state: &mut Expanding, work: &Work, name: &str) -> Result<(Valu
             let from = Operand { buffer: piece.buffer, offset: piece.offset + at * piece.panel_bytes };
             let to = Operand { buffer: copy.buffer, offset: copy.offset + at * copy.panel_bytes };
             let parameters = [("BYTES", i64::from(run)), ("SCALE", i64::from(work.scale.to_bits()))];
-            let call = state.call("scale", &parameters, &[from, to])?;
+            let call = state.call("scale", &parameters, &[from, to]);
             calls.entry(piece.tile).or_default().push(call);
         }
     }
@@ -253,7 +253,7 @@ fn scores(state: &mut Expanding, shared: &Shared, jobs: &[Job], head: u32) -> Re
             added: false,
             partials: shared.score_partials,
         };
-        calls.entry(job.tile).or_default().push(multiply(state, &product)?);
+        calls.entry(job.tile).or_default().push(multiply(state, &product));
     }
     state.compute(shared.work.number, "scores", calls);
     Ok(())
@@ -272,7 +272,7 @@ fn softmax(state: &mut Expanding, shared: &Shared, jobs: &[Job], head: u32) -> R
             ("S_PANEL", i64::from(scores.stride)),
             ("SCALE", i64::from(shared.scale.to_bits())),
         ];
-        let call = state.call("softmax", &parameters, &[scores.operand, job.statistics(shared, head)])?;
+        let call = state.call("softmax", &parameters, &[scores.operand, job.statistics(shared, head)]);
         calls.entry(job.tile).or_default().push(call);
     }
     state.compute(shared.work.number, "softmax", calls);
@@ -293,7 +293,7 @@ fn output(state: &mut Expanding, shared: &Shared, jobs: &[Job], head: u32) -> Re
             added: false,
             partials: shared.output_partials,
         };
-        calls.entry(job.tile).or_default().push(multiply(state, &product)?);
+        calls.entry(job.tile).or_default().push(multiply(state, &product));
     }
     state.compute(shared.work.number, "output", calls);
     Ok(())
@@ -306,7 +306,7 @@ fn normalise(state: &mut Expanding, shared: &Shared, jobs: &[Job]) -> Result<(),
             let output = job.output(shared, head);
             let parameters =
                 [("ROWS", i64::from(job.rows())), ("CG", i64::from(shared.value_width / PANEL)), ("O_PANEL", i64::from(output.stride))];
-            let call = state.call("normalise", &parameters, &[output.operand, job.statistics(shared, head)])?;
+            let call = state.call("normalise", &parameters, &[output.operand, job.statistics(shared, head)]);
             calls.entry(job.tile).or_default().push(call);
         }
     }
@@ -379,7 +379,7 @@ fn merge(state: &mut Expanding, shared: &Shared, jobs: &[Job]) -> Result<Vec<Pie
                 ("OUT_PANEL", i64::from(out.stride)),
             ];
             let operands = [share.part_at(shared, head, 0).operand, share.statistics_at(shared, head, 0), out.operand];
-            let call = state.call("merge", &parameters, &operands)?;
+            let call = state.call("merge", &parameters, &operands);
             calls.entry(job.tile).or_default().push(call);
         }
     }

@@ -41,7 +41,7 @@ pub(crate) fn partials_bytes(rows: u32) -> u32 {
 }
 
 /// The kernel call of a matrix product.
-pub(crate) fn multiply(state: &mut Expanding, product: &Multiply) -> Result<Call, Fault> {
+pub(crate) fn multiply(state: &mut Expanding, product: &Multiply) -> Call {
     let mut parameters = vec![
         ("ROWS", i64::from(product.rows)),
         ("KB", i64::from(product.inner / PANEL)),
@@ -113,7 +113,7 @@ pub(crate) fn expand(state: &mut Expanding, work: &Work, plan: &ProductPlan) -> 
             let mut calls = Calls::new();
             for (job, out) in jobs.iter().zip(produced) {
                 let product = piece_of(state, work, plan, form, job, piece)?;
-                let call = multiply(state, &Multiply { out: panels(out), partials: *partials, ..product })?;
+                let call = multiply(state, &Multiply { out: panels(out), partials: *partials, ..product });
                 calls.entry(job.tile).or_default().push(call);
             }
             if !is_shared && piece + 1 == plan.pieces {
@@ -198,7 +198,7 @@ fn add_bias(state: &mut Expanding, form: &Form, bias: Option<Operand>, results: 
             ("CG", i64::from((columns.1 - columns.0) / PANEL)),
             ("OUT_PANEL", i64::from(result.panel_bytes)),
         ];
-        let call = state.call(kernel, &parameters, &[bias, panels(result).operand])?;
+        let call = state.call(kernel, &parameters, &[bias, panels(result).operand]);
         calls.entry(result.tile).or_default().push(call);
     }
     Ok(())
@@ -242,7 +242,7 @@ fn reduce(
     let mut calls = Calls::new();
     for ((tile, share), result) in shares.iter().zip(&results) {
         let parameters = [("PARTS", i64::from(members)), ("BYTES", i64::from(bytes(share)))];
-        let call = state.call("reduce", &parameters, &[Operand { buffer: parts, offset: 0 }, panels(result).operand])?;
+        let call = state.call("reduce", &parameters, &[Operand { buffer: parts, offset: 0 }, panels(result).operand]);
         calls.entry(*tile).or_default().push(call);
     }
     add_bias(state, form, bias, &results, &mut calls)?;
@@ -267,7 +267,7 @@ pub(crate) fn transpose(state: &mut Expanding, operation: u32, from: &[Piece], t
             ("SRC_PANEL", i64::from(source.panel_bytes)),
             ("DST_PANEL", i64::from(destination.panel_bytes)),
         ];
-        let call = state.call("transpose", &parameters, &[panels(source).operand, panels(destination).operand])?;
+        let call = state.call("transpose", &parameters, &[panels(source).operand, panels(destination).operand]);
         calls.entry(source.tile).or_default().push(call);
     }
     state.compute(operation, "transpose", calls);

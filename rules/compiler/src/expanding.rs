@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use exchange::{BufferId, Place, Problem, Transfer};
 use ipu21::tile::TileId;
 
-use crate::kernel_table::KernelTable;
 use crate::mapping::Mapping;
 use crate::model::{Kind, Model, ValueId};
 use crate::plan::{InputPlan, PANEL, Plan, Rectangle};
@@ -60,7 +59,6 @@ pub(crate) struct Expanding<'a> {
     pub(crate) model: &'a Model,
     pub(crate) plan: &'a Plan,
     mapping: &'a Mapping,
-    kernels: &'a KernelTable,
     buffers: Vec<Buffer>,
     steps: Vec<Step>,
     phases: Vec<Problem>,
@@ -74,12 +72,11 @@ pub(crate) struct Expanding<'a> {
 }
 
 impl<'a> Expanding<'a> {
-    pub(crate) fn new(model: &'a Model, plan: &'a Plan, mapping: &'a Mapping, kernels: &'a KernelTable) -> Self {
+    pub(crate) fn new(model: &'a Model, plan: &'a Plan, mapping: &'a Mapping) -> Self {
         Self {
             model,
             plan,
             mapping,
-            kernels,
             buffers: Vec::new(),
             steps: Vec::new(),
             phases: Vec::new(),
@@ -215,7 +212,7 @@ impl<'a> Expanding<'a> {
         copies: &mut Calls,
     ) -> Result<(), Fault> {
         if from == to {
-            let call = self.copy(runs)?;
+            let call = self.copy(runs);
             copies.entry(to).or_default().push(call);
         } else {
             traffic.add(from, to, runs);
@@ -224,7 +221,7 @@ impl<'a> Expanding<'a> {
     }
 
     /// A call that copies runs inside a tile.
-    fn copy(&mut self, runs: &Runs) -> Result<Call, Fault> {
+    fn copy(&mut self, runs: &Runs) -> Call {
         let parameters = [
             ("G", i64::from(runs.count)),
             ("BYTES", i64::from(runs.bytes)),
@@ -234,20 +231,13 @@ impl<'a> Expanding<'a> {
         self.call("copy_panels", &parameters, &[runs.source, runs.destination])
     }
 
-    /// A call of a kernel variant; the variant must be within the kernel's limits.
-    pub(crate) fn call(&mut self, kernel: &str, parameters: &[(&str, i64)], operands: &[Operand]) -> Result<Call, Fault> {
+    /// A call of a kernel variant; whether it is within the kernel's limits is asked of a program that fits ([`crate::check_expanded`]).
+    pub(crate) fn call(&mut self, kernel: &str, parameters: &[(&str, i64)], operands: &[Operand]) -> Call {
         let parameters = parameters.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
         let variant = Variant { kernel: kernel.to_owned(), parameters };
         let next = VariantId(u32::try_from(self.variants.len()).unwrap_or(u32::MAX));
-        let kernel = match self.variants.get(&variant) {
-            Some(id) => *id,
-            None => {
-                self.kernels.accepts(&variant)?;
-                self.variants.insert(variant, next);
-                next
-            }
-        };
-        Ok(Call { kernel, operands: operands.to_vec(), values: Vec::new() })
+        let kernel = *self.variants.entry(variant).or_insert(next);
+        Call { kernel, operands: operands.to_vec(), values: Vec::new() }
     }
 
     /// Adds a compute step; tiles with the same calls share a group.

@@ -95,10 +95,11 @@ pub fn finalists(
     check_names(model, layout, checkpoints)?;
     let axes = axes(model)?;
     let demands = demands(model);
-    let (found, considered) = search(model, layout, kernels, costs, &axes, &demands, threads).map_err(|fault| vec![fault])?;
+    let completed = |fault| vec![nearest::completed(fault, model, layout, kernels, costs)];
+    let (found, considered) = search(model, layout, kernels, costs, &axes, &demands, threads).map_err(completed)?;
     let whole: Vec<_> = found.into_iter().map(|state| state.plan(layout, &axes)).collect();
     let plans = judge(whole, layout, threads, |plan| judged_plan(model, layout, kernels, costs, plan));
-    let plans = plans.map_err(|fault| vec![nearest::completed(fault, model, layout, kernels, costs)])?;
+    let plans = plans.map_err(completed)?;
     let padded = axes.iter().filter(|axis| axis.parts > 1 && axis.width != axis.padded).count();
     Ok(Finalists {
         conversion_sources: conversion_sources(model, &demands),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use toolchain::expression::Expression;
 use toolchain::manifest::{self, Kernel, Operand};
 
+use crate::does_not_fit::Nearest;
 use crate::plan_fault::Fault;
 use crate::program::{Region, Variant};
 
@@ -115,7 +116,7 @@ impl KernelTable {
 }
 
 fn limit(variant: &Variant, reason: String) -> Fault {
-    Fault::KernelLimit { variant: printed(variant), reason }
+    Fault::KernelLimit { variant: printed(variant), reason, nearest: Nearest::default() }
 }
 
 fn evaluate(variant: &Variant, expression: &Expression) -> Result<u64, Fault> {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::does_not_fit::DoesNotFit;
+use crate::does_not_fit::{DoesNotFit, Nearest};
 
 /// A model that cannot be planned or a plan that cannot be expanded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,8 @@ pub enum Fault {
         variant: String,
         /// The manifest's reason.
         reason: String,
+        /// What was looked for after the planner's refusal.
+        nearest: Nearest,
     },
     /// A variant without a measurement.
     NotMeasured {
@@ -105,7 +107,7 @@ impl fmt::Display for Fault {
                 write!(f, "checkpoint {operation} is no operation with a result of its own; possible: {possible:?}")
             }
             Self::NoKernel { kernel } => write!(f, "no kernel library has a kernel `{kernel}`"),
-            Self::KernelLimit { variant, reason } => write!(f, "kernel variant {variant}: {reason}"),
+            Self::KernelLimit { variant, reason, nearest } => write!(f, "kernel variant {variant}: {reason}{nearest}"),
             Self::NotMeasured { variant } => write!(f, "kernel variant {variant} was not measured"),
             Self::TwoRegions { buffer } => write!(f, "buffer `{buffer}` is wanted in two memory regions"),
             Self::PlanMismatch { operation } => write!(f, "the plan of `{operation}` is not one for its kind of operation"),

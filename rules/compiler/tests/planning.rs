@@ -180,6 +180,33 @@ fn a_model_too_large_for_its_tile_is_refused_with_the_tile_its_values_and_the_ti
 }
 
 #[test]
+fn what_kernels_cannot_do_is_refused_after_what_does_not_fit() {
+    // Neither operand of 1024 rows can be streamed by the product kernel.
+    let square = model(
+        r#"
+        inputs.x = { type = "f16", shape = [1, 1024, 16] }
+        parameters.w = { type = "f16", shape = [16, 1024] }
+        op = [{ name = "y", op = "matmul", args = ["x", "w"] }]
+    "#,
+    );
+    let found = refusals(&square, &Layout::on(1));
+    assert!(found[0].contains(" = 1024, expected 1 to 768"), "{found:?}");
+    let tiles = found[0].lines().last().and_then(|line| line.strip_prefix("  nearest layout that fits: tiles = ")).unwrap();
+    plan_and_check(&square, &Layout::on(tiles.parse().unwrap()), &[]).unwrap();
+    // Dense copies of 512 KiB are more than their kernel takes, but it is memory that is short.
+    let products = model(
+        r#"
+        inputs.x = { type = "f16", shape = [1, 512, 512] }
+        parameters.w = { type = "f16", shape = [512, 512] }
+        parameters.v = { type = "f16", shape = [512, 512] }
+        op = [{ name = "y", op = "matmul", args = ["x", "w"] }, { name = "z", op = "matmul", args = ["y", "v"] }]
+    "#,
+    );
+    let found = refusals(&products, &Layout::on(2));
+    assert!(found[0].starts_with("does not fit: "), "{found:?}");
+}
+
+#[test]
 fn a_grid_that_takes_too_much_memory_is_released_by_the_nearest_layout() {
     let grids = [("y".to_owned(), GridChoice { rows: Some(1), columns: Some(1), inner: Some(1), ..GridChoice::default() })];
     let layout = Layout { grids: grids.into(), ..Layout::on(16) };

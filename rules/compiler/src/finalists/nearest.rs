@@ -29,14 +29,22 @@ const STRIDE: usize = 8;
 const TILES: u32 = ipu21::tile::COUNT as u32;
 
 /// The fault with what the search did not know: the name of the operation, and the nearest layout that fits.
-pub(super) fn completed(fault: Fault, model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs) -> Fault {
-    let Fault::DoesNotFit(mut refusal) = fault else { return fault };
-    let operation = refusal.peaks.fullest.operation.and_then(|number| model.operations.get(number as usize));
-    refusal.operation = operation.map_or_else(String::new, |operation| operation.name.clone());
-    let mut tries = Tries { model, kernels, costs, tried: 0 };
-    let changes = tries.nearest(layout);
-    refusal.nearest = Nearest { tried: tries.tried, changes };
-    Fault::DoesNotFit(refusal)
+pub(super) fn completed(mut fault: Fault, model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs) -> Fault {
+    let found = || {
+        let mut tries = Tries { model, kernels, costs, tried: 0 };
+        let changes = tries.nearest(layout);
+        Nearest { tried: tries.tried, changes }
+    };
+    match &mut fault {
+        Fault::DoesNotFit(refusal) => {
+            let operation = refusal.peaks.fullest.operation.and_then(|number| model.operations.get(number as usize));
+            refusal.operation = operation.map_or_else(String::new, |operation| operation.name.clone());
+            refusal.nearest = found();
+        }
+        Fault::KernelLimit { nearest, .. } => *nearest = found(),
+        _ => {}
+    }
+    fault
 }
 
 /// A layout with the fields changed in it.
@@ -152,7 +160,8 @@ impl Tries<'_> {
             if layout.weights_memory == WeightsMemory::Auto {
                 plan = super::anywhere(plan);
             }
-            if peaks(&expand(model, &plan, &identity(layout.tiles), kernels, &[])?).fit() {
+            let program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
+            if peaks(&program).fit() && program.variants.iter().all(|variant| kernels.accepts(variant).is_ok()) {
                 return Ok(true);
             }
         }
