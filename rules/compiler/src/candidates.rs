@@ -4,8 +4,8 @@
 //! slowest tile. What the operands cost to gather depends on where they lie and is added by `finalists`.
 
 use crate::kernel_table::KernelTable;
-use crate::layout::{GridChoice, Layout, Partials, WeightsMemory, partials_for};
-use crate::model::{Kind, Model, ValueId};
+use crate::layout::{GridChoice, Layout, Packing, Partials, Scaling, WeightsMemory};
+use crate::model::{Kind, Model, Source, ValueId};
 use crate::peaks::{MEMORY, RESERVED};
 use crate::plan::{AttentionPlan, Cuts, Form, OperationPlan, Orientation, PANEL, Plan, ProductPlan};
 use crate::plan_fault::Fault;
@@ -69,6 +69,8 @@ pub(crate) struct Candidate {
     pub(crate) result_bytes: u64,
     /// What scaling queries before the gather takes off `clocks`; 0: nothing.
     pub(crate) scaling: u64,
+    /// What the layout asks to be scaled.
+    pub(crate) scaling_asked: Option<Scaling>,
 }
 
 impl Candidate {
@@ -129,8 +131,9 @@ impl Context<'_> {
         axis.parts * axis.padded
     }
 
-    fn interleaved(&self) -> bool {
-        self.layout.weights_memory != WeightsMemory::Standard
+    /// The width of partial sums of a chain of blocks.
+    fn partials(&self, grid: &GridChoice, blocks: u32) -> Partials {
+        grid.partials.unwrap_or_default().for_chain(blocks, self.layout.accuracy)
     }
 
     /// Clocks of a call, if the kernel can do it.
@@ -139,30 +142,17 @@ impl Context<'_> {
         self.kernels.modelled_clocks(&Variant { kernel: kernel.to_owned(), parameters })
     }
 
-    fn multiply(&self, partials: Partials, rows: u32, inner: u32, columns: u32) -> Result<u64, Fault> {
+    fn multiply(&self, (partials, is_interleaved): (Partials, bool), sizes: [u32; 3]) -> Result<u64, Fault> {
         let kernel = match partials {
             Partials::F16 => "gemm",
             Partials::F32 => "gemm_f32",
         };
-        self.clocks(kernel, &self.product_parameters(rows, inner, columns))
-    }
-
-    fn product_parameters(&self, rows: u32, inner: u32, columns: u32) -> [(&'static str, u32); 7] {
-        let row = 2 * PANEL;
-        [
-            ("ROWS", rows),
-            ("KB", inner / PANEL),
-            ("CG", columns / PANEL),
-            ("X_PANEL", rows * row),
-            ("W_PANEL", columns * row),
-            ("OUT_PANEL", rows * row),
-            ("WMEM", u32::from(self.interleaved())),
-        ]
+        self.clocks(kernel, &product_parameters(sizes, is_interleaved))
     }
 
     /// A product in pieces of `inner` channels, each added to those before it.
     fn multiply_pieces(&self, name: &str, plan: &ProductPlan, [rows, inner, columns]: [u32; 3]) -> Result<u64, Fault> {
-        let first = self.multiply(plan.partials, rows, inner, columns)?;
+        let first = self.multiply((plan.partials, plan.interleaved), [rows, inner, columns])?;
         if plan.pieces == 1 {
             return Ok(first);
         }
@@ -170,7 +160,7 @@ impl Context<'_> {
             let reason = format!("pieces need f16 partial sums and {ADDED_ROWS} streamed rows or more on a tile");
             return Err(Fault::Grid { operation: name.to_owned(), reason });
         }
-        let mut parameters = self.product_parameters(rows, inner, columns).to_vec();
+        let mut parameters = product_parameters([rows, inner, columns], plan.interleaved).to_vec();
         parameters.push(("ADD", 1));
         Ok(first + u64::from(plan.pieces - 1) * self.clocks("gemm_add", &parameters)?)
     }
@@ -184,7 +174,7 @@ impl Context<'_> {
     /// The candidates of operation `number`, cheapest first.
     pub(crate) fn of(&self, number: u32) -> Result<Vec<Candidate>, Fault> {
         let operation = &self.model.operations[number as usize];
-        let grid = self.layout.grids.get(&operation.name).copied().unwrap_or_default();
+        let grid = self.layout.grid(&operation.name);
         match operation.kind {
             Kind::Split { .. } => Ok(vec![view()]),
             Kind::Product { x, bias, .. } => self.products(&operation.name, grid, x, operation.result, bias.is_some()),
@@ -201,7 +191,7 @@ impl Context<'_> {
         let columns = self.padded_columns(result);
         let is_asked = |forms: &Vec<Form>| grid.orientation.is_none_or(|asked| forms.iter().any(|form| form.orientation == asked));
         for forms in forms(self.demands[result.index()]).into_iter().filter(is_asked) {
-            let unit = if forms == [STRAIGHT] { 1 } else { PANEL };
+            let unit = if forms == [STRAIGHT] { grid.row_unit.unwrap_or(1) } else { PANEL };
             for column_parts in chosen(grid.columns, columns / PANEL, self.layout.tiles) {
                 for row_parts in chosen(grid.rows, rows / unit, self.layout.tiles / column_parts) {
                     let cuts = (Cuts::new(rows, row_parts, unit), Cuts::new(columns, column_parts, PANEL));
@@ -229,8 +219,8 @@ impl Context<'_> {
             staged,
             first: 0,
             forms: forms.to_vec(),
-            partials: partials_for(self.layout, (inner / PANEL).div_ceil(groups)),
-            interleaved: self.interleaved(),
+            partials: self.partials(&grid, (inner / PANEL).div_ceil(groups)),
+            interleaved: grid.weights_memory != Some(WeightsMemory::Standard),
         };
         let most = (self.layout.tiles / rows.parts / columns.parts).min(inner / PANEL);
         let is_large = |groups: u32| {
@@ -325,6 +315,7 @@ impl Context<'_> {
             working_bytes: working,
             result_bytes: bytes * plan.forms.len() as u64 / groups,
             scaling: 0,
+            scaling_asked: None,
             plan: OperationPlan::Product(plan),
         })
     }
@@ -333,11 +324,23 @@ impl Context<'_> {
         let tiles = self.layout.tiles;
         let rows = Plan::padded_rows(self.model, values[0]);
         let keys = Plan::padded_rows(self.model, values[1]);
+        let [q, k, v] = values;
+        let is_made = self.model.value(q).source != Source::Input && q != k && q != v;
+        if grid.scaling == Some(Scaling::Queries) && scale != 1.0 && !is_made {
+            let reason = "queries that are an input, or keys or values too, cannot be scaled where they are made".to_owned();
+            return Err(Fault::Grid { operation: name.to_owned(), reason });
+        }
+        let scaling_asked = grid.scaling.filter(|_| scale != 1.0);
+        let unit = grid.row_unit.unwrap_or(1);
+        let packings = match grid.packing {
+            Some(asked) => vec![asked],
+            None => vec![Packing::Producer, Packing::Consumer],
+        };
         let mut grids = Vec::new();
         for head_parts in chosen(grid.heads, heads, tiles) {
-            for query_parts in chosen(grid.queries, rows, tiles / head_parts) {
+            for query_parts in chosen(grid.queries, rows / unit, tiles / head_parts) {
                 for key_parts in chosen(grid.keys, keys / PANEL, tiles / head_parts / query_parts) {
-                    let cuts = [Cuts::new(heads, head_parts, 1), Cuts::new(rows, query_parts, 1), Cuts::new(keys, key_parts, PANEL)];
+                    let cuts = [Cuts::new(heads, head_parts, 1), Cuts::new(rows, query_parts, unit), Cuts::new(keys, key_parts, PANEL)];
                     grids.push((self.rough(cuts, values), cuts));
                 }
             }
@@ -347,19 +350,19 @@ impl Context<'_> {
         let mut found = Vec::new();
         let mut refused = None;
         for (_, [heads, queries, keys]) in grids.into_iter().take(PRICED) {
-            for values_transposed in [false, true] {
+            for packing in &packings {
                 let plan = AttentionPlan {
                     heads,
                     queries,
                     keys,
                     first: 0,
-                    values_transposed,
+                    values_transposed: *packing == Packing::Consumer,
                     queries_scaled: false,
-                    score_partials: partials_for(self.layout, self.padded_columns(values[0]) / heads.extent / PANEL),
-                    output_partials: partials_for(self.layout, keys.largest() / PANEL),
-                    interleaved: self.interleaved(),
+                    score_partials: self.partials(&grid, self.padded_columns(values[0]) / heads.extent / PANEL),
+                    output_partials: self.partials(&grid, keys.largest() / PANEL),
+                    interleaved: grid.weights_memory != Some(WeightsMemory::Standard),
                 };
-                match self.attention(plan, values, scale) {
+                match self.attention(plan, values, (scale, scaling_asked)) {
                     Ok(candidate) => found.push(candidate),
                     Err(fault) => refused = Some(fault),
                 }
@@ -381,13 +384,18 @@ impl Context<'_> {
         compute + gather + merge
     }
 
-    fn attention(&self, plan: AttentionPlan, [q, k, v]: [ValueId; 3], scale: f32) -> Result<Candidate, Fault> {
+    fn attention(
+        &self,
+        plan: AttentionPlan,
+        [q, k, v]: [ValueId; 3],
+        (scale, scaling_asked): (f32, Option<Scaling>),
+    ) -> Result<Candidate, Fault> {
         let [local, rows, keys] = [plan.heads, plan.queries, plan.keys].map(|cuts| cuts.largest());
         let width = self.padded_columns(q) / plan.heads.extent;
         let value_width = self.padded_columns(v) / plan.heads.extent;
         let panel = rows * 2 * PANEL;
-        let mut each = self.multiply(plan.score_partials, rows, width, keys)?;
-        each += self.multiply(plan.output_partials, rows, keys, value_width)?;
+        let mut each = self.multiply((plan.score_partials, plan.interleaved), [rows, width, keys])?;
+        each += self.multiply((plan.output_partials, plan.interleaved), [rows, keys, value_width])?;
         let softmax = |scale: f32| {
             let parameters = [("ROWS", rows), ("KG", keys / PANEL), ("TAIL", 1), ("S_PANEL", panel), ("SCALE", scale.to_bits())];
             self.clocks("softmax", &parameters)
@@ -445,6 +453,7 @@ impl Context<'_> {
             working_bytes: 2 * u64::from(rows) * u64::from(keys) + turned + u64::from(merge_words > 0) * 2 * output,
             result_bytes: output,
             scaling,
+            scaling_asked,
             plan: OperationPlan::Attention(plan),
         })
     }
@@ -499,6 +508,7 @@ fn view() -> Candidate {
         working_bytes: 0,
         result_bytes: 0,
         scaling: 0,
+        scaling_asked: None,
     }
 }
 
@@ -514,6 +524,20 @@ fn forms(demand: Demand) -> Vec<Vec<Form>> {
         (false, true) => vec![vec![SWAPPED], vec![STRAIGHT_TURNED], vec![STRAIGHT]],
         (true, true) => vec![vec![STRAIGHT], vec![STRAIGHT, SWAPPED], vec![SWAPPED_TURNED, SWAPPED]],
     }
+}
+
+/// Parameters of a product kernel with dense panels, for rows, inner channels and columns.
+fn product_parameters([rows, inner, columns]: [u32; 3], is_interleaved: bool) -> [(&'static str, u32); 7] {
+    let row = 2 * PANEL;
+    [
+        ("ROWS", rows),
+        ("KB", inner / PANEL),
+        ("CG", columns / PANEL),
+        ("X_PANEL", rows * row),
+        ("W_PANEL", columns * row),
+        ("OUT_PANEL", rows * row),
+        ("WMEM", u32::from(is_interleaved)),
+    ]
 }
 
 /// Numbers of parts worth trying: what the layout asks for, else for every size of the largest part the fewest and the

@@ -19,7 +19,7 @@ use crate::clocks::Costs;
 use crate::does_not_fit::{DoesNotFit, Nearest};
 use crate::expand::expand;
 use crate::kernel_table::KernelTable;
-use crate::layout::{Layout, WeightsMemory};
+use crate::layout::{Layout, Scaling, WeightsMemory};
 use crate::mapping::identity;
 use crate::model::{Kind, Model, Source, ValueId};
 use crate::peaks::{MEMORY, Peaks, RESERVED, ROOMY, peaks};
@@ -130,7 +130,13 @@ fn check_names(model: &Model, layout: &Layout, checkpoints: &[u32]) -> Result<()
             continue;
         };
         let wrong: &[(&str, bool)] = match operation.kind {
-            Kind::Product { .. } => &[("heads", grid.heads.is_some()), ("queries", grid.queries.is_some()), ("keys", grid.keys.is_some())],
+            Kind::Product { .. } => &[
+                ("heads", grid.heads.is_some()),
+                ("queries", grid.queries.is_some()),
+                ("keys", grid.keys.is_some()),
+                ("packing", grid.packing.is_some()),
+                ("scaling", grid.scaling.is_some()),
+            ],
             Kind::Attention { .. } => &[
                 ("rows", grid.rows.is_some()),
                 ("columns", grid.columns.is_some()),
@@ -143,8 +149,10 @@ fn check_names(model: &Model, layout: &Layout, checkpoints: &[u32]) -> Result<()
         };
         for (field, _) in wrong.iter().filter(|(_, present)| *present) {
             let expected = match operation.kind {
-                Kind::Product { .. } => "rows, columns, inner, pieces, staged or orientation".to_owned(),
-                Kind::Attention { .. } => "heads, queries or keys".to_owned(),
+                Kind::Product { .. } => {
+                    "rows, columns, inner, pieces, staged, orientation, row_unit, partials or weights_memory".to_owned()
+                }
+                Kind::Attention { .. } => "heads, queries, keys, packing, scaling, row_unit, partials or weights_memory".to_owned(),
                 Kind::Split { .. } => format!("an operation with a grid: {}", names()),
             };
             let field = if field.is_empty() { format!("grids.{name}") } else { format!("grids.{name}.{field}") };
@@ -342,7 +350,7 @@ impl Search<'_> {
             }
         }
         let mut next = state.clone();
-        let scaled_words = self.scale(&mut next, candidate);
+        let scaled_words = self.scale(&mut next, candidate)?;
         let words = self.gather(&mut next, candidate, first);
         if words > 0 {
             let more = u64::from(candidate.pieces - 1) * phase_clocks(self.costs);
@@ -370,18 +378,23 @@ impl Search<'_> {
         Some(next)
     }
 
-    /// Scales the queries where they lie if that takes less than it saves in the softmax; words on the fullest tile, else 0.
-    fn scale(&self, state: &mut State, candidate: &Candidate) -> u64 {
-        let home = candidate.wanted.first().and_then(|queries| state.homes.get(&queries.value));
-        let Some(&Home { on: (first, positions), words, .. }) = home else { return 0 };
+    /// Scales the queries where they lie if that is asked or takes less than it saves in the softmax; words on the fullest tile, else 0.
+    /// `None` when what is asked cannot be done.
+    fn scale(&self, state: &mut State, candidate: &Candidate) -> Option<u64> {
+        let home = candidate.wanted.first().filter(|_| candidate.scaling > 0).and_then(|queries| state.homes.get(&queries.value));
+        let is_asked = candidate.scaling_asked == Some(Scaling::Queries);
+        let Some(&Home { on: (first, positions), words, .. }) = home.filter(|_| candidate.scaling_asked != Some(Scaling::Scores)) else {
+            return if is_asked { None } else { Some(0) };
+        };
         let parameters = [("BYTES", 4 * words as i64), ("SCALE", 0)].map(|(name, value)| (name.to_owned(), value)).into();
         let clocks = self.kernels.modelled_clocks(&Variant { kernel: "scale".to_owned(), parameters });
         match clocks {
-            Ok(clocks) if clocks < candidate.scaling => {
+            Ok(clocks) if is_asked || clocks < candidate.scaling => {
                 state.spend(first, positions, clocks);
-                words
+                Some(words)
             }
-            _ => 0,
+            Err(_) if is_asked => None,
+            _ => Some(0),
         }
     }
 
@@ -560,8 +573,8 @@ fn judged_plan(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Co
     let mut program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
     let mut plan = plan;
     let mut peak = peaks(&program);
-    if !peak.fit() && layout.weights_memory == WeightsMemory::Auto {
-        plan = anywhere(plan);
+    if !peak.fit() {
+        plan = anywhere(model, layout, plan);
         program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
         peak = peaks(&program);
     }
@@ -593,9 +606,11 @@ fn row_bytes(phase: &Problem) -> u64 {
     4 * words.into_values().max().unwrap_or(0)
 }
 
-fn anywhere(mut plan: Plan) -> Plan {
-    for operation in &mut plan.operations {
-        match operation {
+/// The plan with stationary operands anywhere, where the layout leaves that open.
+fn anywhere(model: &Model, layout: &Layout, mut plan: Plan) -> Plan {
+    let is_open = |name: &str| layout.grid(name).weights_memory == Some(WeightsMemory::Auto);
+    for (_, planned) in model.operations.iter().zip(&mut plan.operations).filter(|(operation, _)| is_open(&operation.name)) {
+        match planned {
             OperationPlan::View => {}
             OperationPlan::Product(product) => product.interleaved = false,
             OperationPlan::Attention(attention) => attention.interleaved = false,

@@ -1,7 +1,7 @@
 //! What a user may fix about the layout of a program; every field is `"auto"` unless set.
 //!
 //! In: the table `layout` of a program target. Out: a [`Layout`]; [`Layout::check`] lists what holds of it. The choice of
-//! `"auto"` fields is made by the planner, with [`partials_for`] for the width of partial sums.
+//! `"auto"` fields is made by the planner, with [`PartialsChoice::for_chain`] for the width of partial sums.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,30 @@ pub enum WeightsMemory {
     Interleaved,
 }
 
-/// How the grid of one operation is cut; what is not set is chosen.
+/// Where the values of an attention are packed by column of keys, as its second product needs them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Packing {
+    /// Where they are made, so that they are sent packed.
+    Producer,
+    /// Where they are used: they are sent as keys are and turned there.
+    Consumer,
+}
+
+/// What an attention multiplies by its scale.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scaling {
+    /// Queries, where they are made.
+    Queries,
+    /// Scores, in the softmax.
+    Scores,
+}
+
+/// Units in which rows can be cut: what divides the sixteen rows that every value is padded to.
+const ROW_UNITS: [u32; 5] = [1, 2, 4, 8, 16];
+
+/// How one operation is done and its grid is cut; what is not set is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GridChoice {
@@ -68,6 +91,21 @@ pub struct GridChoice {
     /// `attention`: groups of keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<u32>,
+    /// `attention`: where values are packed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packing: Option<Packing>,
+    /// `attention`: what is multiplied by the scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
+    /// Rows of a part are a multiple of this: the rows of a `matmul`, the queries of an `attention`. Parts differ by one unit at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_unit: Option<u32>,
+    /// Width of partial sums; [`Layout::partials`] unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partials: Option<PartialsChoice>,
+    /// Where stationary operands lie; [`Layout::weights_memory`] unless set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights_memory: Option<WeightsMemory>,
 }
 
 /// Pieces of inner channels: blocks of sixteen of more channels than a tile can hold.
@@ -134,6 +172,14 @@ impl Layout {
         }
     }
 
+    /// What is asked of an operation.
+    #[must_use]
+    pub fn grid(&self, operation: &str) -> GridChoice {
+        let grid = self.grids.get(operation).copied().unwrap_or_default();
+        let (partials, memory) = (grid.partials.unwrap_or(self.partials), grid.weights_memory.unwrap_or(self.weights_memory));
+        GridChoice { partials: Some(partials), weights_memory: Some(memory), ..grid }
+    }
+
     /// Ranges of the fields that do not depend on a model.
     ///
     /// # Errors
@@ -141,10 +187,13 @@ impl Layout {
     pub fn check(&self) -> Result<(), Vec<Fault>> {
         let tiles = u32::try_from(tile::COUNT).unwrap_or(u32::MAX);
         let mut faults = Vec::new();
-        let mut range = |field: &str, found: u32, maximum: u32| {
-            if !(1..=maximum).contains(&found) {
-                faults.push(Fault { field: field.to_owned(), expected: format!("1 to {maximum}"), found: found.to_string() });
+        let mut refuse = |is_wrong: bool, field: &str, expected: &str, found: u32| {
+            if is_wrong {
+                faults.push(Fault { field: field.to_owned(), expected: expected.to_owned(), found: found.to_string() });
             }
+        };
+        let mut range = |field: &str, found: u32, maximum: u32| {
+            refuse(!(1..=maximum).contains(&found), field, &format!("1 to {maximum}"), found);
         };
         range("tiles", self.tiles, tiles);
         range("finalists", self.finalists, 16);
@@ -165,6 +214,11 @@ impl Layout {
             }
             if let Some(pieces) = grid.pieces {
                 range(&format!("grids.{name}.pieces"), pieces, PIECES_MAX);
+            }
+        }
+        for (name, grid) in &self.grids {
+            if let Some(unit) = grid.row_unit {
+                refuse(!ROW_UNITS.contains(&unit), &format!("grids.{name}.row_unit"), "1, 2, 4, 8 or 16", unit);
             }
         }
         if !(self.accuracy.is_finite() && self.accuracy > 0.0) {
@@ -214,24 +268,27 @@ pub fn predicted_error(blocks: u32) -> f64 {
     MAXIMUM_OVER_RMS * CHAIN_RMS * f64::from(blocks).sqrt()
 }
 
-/// The width of partial sums for a chain of `blocks` blocks of sixteen channels.
-#[must_use]
-pub fn partials_for(layout: &Layout, blocks: u32) -> Partials {
-    match layout.partials {
-        PartialsChoice::F16 => Partials::F16,
-        PartialsChoice::F32 => Partials::F32,
-        PartialsChoice::Auto if predicted_error(blocks) <= layout.accuracy => Partials::F16,
-        PartialsChoice::Auto => Partials::F32,
+impl PartialsChoice {
+    /// The width of partial sums for a chain of `blocks` blocks of sixteen channels.
+    #[must_use]
+    pub fn for_chain(self, blocks: u32, accuracy: f64) -> Partials {
+        match self {
+            Self::F16 => Partials::F16,
+            Self::F32 => Partials::F32,
+            Self::Auto if predicted_error(blocks) <= accuracy => Partials::F16,
+            Self::Auto => Partials::F32,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{GridChoice, Layout, Partials, partials_for};
+    use super::{GridChoice, Layout, Partials, PartialsChoice};
 
     #[test]
     fn every_field_out_of_range_is_reported() {
-        let grids = [("q".to_owned(), GridChoice { rows: Some(0), pieces: Some(0), ..GridChoice::default() })].into();
+        let choice = GridChoice { rows: Some(0), pieces: Some(0), row_unit: Some(6), ..GridChoice::default() };
+        let grids = [("q".to_owned(), choice)].into();
         let layout = Layout { accuracy: 0.0, finalists: 17, effort: 0, grids, ..Layout::on(1473) };
         let faults: Vec<_> = layout.check().unwrap_err().iter().map(ToString::to_string).collect();
         #[rustfmt::skip]
@@ -241,16 +298,14 @@ mod tests {
             "layout.effort: expected 1 to 1000, found 0",
             "layout.grids.q.rows: expected 1 to 1473, found 0",
             "layout.grids.q.pieces: expected 1 to 4096, found 0",
+            "layout.grids.q.row_unit: expected 1, 2, 4, 8 or 16, found 6",
             "layout.accuracy: expected a number above 0, found 0",
         ]);
     }
 
     #[test]
     fn partial_sums_are_f16_while_the_predicted_error_fits() {
-        let layout = Layout::on(64);
-        assert_eq!(
-            (partials_for(&layout, 5), partials_for(&layout, 17), partials_for(&layout, 18)),
-            (Partials::F16, Partials::F16, Partials::F32)
-        );
+        let chosen = [5, 17, 18].map(|blocks| PartialsChoice::Auto.for_chain(blocks, Layout::on(64).accuracy));
+        assert_eq!(chosen, [Partials::F16, Partials::F16, Partials::F32]);
     }
 }

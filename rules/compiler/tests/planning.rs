@@ -5,7 +5,7 @@ use compiler::expand::expand;
 use compiler::expanded_check;
 use compiler::finalists::{Finalist, Finalists, finalists};
 use compiler::kernel_table::KernelTable;
-use compiler::layout::{GridChoice, Layout, PartialsChoice, WeightsMemory};
+use compiler::layout::{GridChoice, Layout, Packing, Partials, PartialsChoice, Scaling, WeightsMemory};
 use compiler::mapping::{self, identity, map};
 use compiler::model::{Declaration, Model, check};
 use compiler::plan::{OperationPlan, Orientation};
@@ -127,7 +127,7 @@ fn layouts_and_checkpoints_that_name_nothing_are_refused_together() {
     assert_eq!(messages(&faults), [
         "checkpoint 3 is no operation with a result of its own; possible: [0, 1, 2, 6]",
         "layout.grids.nobody: expected an operation: q, k, v, output",
-        "layout.grids.q.keys: expected rows, columns, inner, pieces, staged or orientation",
+        "layout.grids.q.keys: expected rows, columns, inner, pieces, staged, orientation, row_unit, partials or weights_memory",
     ]);
 }
 
@@ -435,6 +435,56 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_the_layout_asks_of_one_operation_holds_of_all_its_plans_and_of_no_other_operation() {
+    let plans = |operation: &str, choice: GridChoice| {
+        let layout = Layout { grids: [(operation.to_owned(), choice)].into(), ..Layout::on(64) };
+        plan_and_check(&reference(), &layout, &[]).unwrap().plans
+    };
+    for (packing, is_transposed) in [(Packing::Producer, false), (Packing::Consumer, true)] {
+        for (scaling, is_scaled) in [(Scaling::Queries, true), (Scaling::Scores, false)] {
+            let choice = GridChoice { packing: Some(packing), scaling: Some(scaling), row_unit: Some(8), ..GridChoice::default() };
+            for finalist in plans("output", choice) {
+                let OperationPlan::Attention(attention) = &finalist.plan.operations[6] else { panic!("output is an attention") };
+                assert_eq!((attention.values_transposed, attention.queries_scaled, attention.queries.unit), (is_transposed, is_scaled, 8));
+            }
+        }
+    }
+    let choice = GridChoice {
+        partials: Some(PartialsChoice::F32),
+        weights_memory: Some(WeightsMemory::Standard),
+        row_unit: Some(4),
+        orientation: Some(Orientation::Straight),
+        ..GridChoice::default()
+    };
+    for finalist in plans("k", choice) {
+        let products = finalist.plan.operations.iter().filter_map(|operation| match operation {
+            OperationPlan::Product(product) => Some((product.partials, product.interleaved)),
+            _ => None,
+        });
+        let others = (Partials::F16, true);
+        assert_eq!(products.collect::<Vec<_>>(), [others, (Partials::F32, false), others]);
+    }
+}
+
+#[test]
+fn queries_that_are_an_input_cannot_be_scaled_where_they_are_made() {
+    let attended = model(
+        r#"
+        inputs.q = { type = "f16", shape = [1, 64, 32] }
+        inputs.k = { type = "f16", shape = [1, 64, 32] }
+        op = [
+            { name = "queries", op = "split", args = ["q"], heads = 1 },
+            { name = "keys", op = "split", args = ["k"], heads = 1 },
+            { name = "attended", op = "attention", args = ["queries", "keys", "keys"] },
+        ]
+    "#,
+    );
+    let choice = GridChoice { scaling: Some(Scaling::Queries), ..GridChoice::default() };
+    let found = refusals(&attended, &Layout { grids: [("attended".to_owned(), choice)].into(), ..Layout::on(8) });
+    assert!(found[0].starts_with("layout.grids.attended: queries that are an input"), "{found:?}");
 }
 
 #[test]

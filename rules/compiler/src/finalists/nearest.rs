@@ -156,10 +156,7 @@ impl Tries<'_> {
             beam.truncate(BEAM);
         }
         for state in beam {
-            let mut plan = state.plan(layout, &axes);
-            if layout.weights_memory == WeightsMemory::Auto {
-                plan = super::anywhere(plan);
-            }
+            let plan = super::anywhere(model, layout, state.plan(layout, &axes));
             let program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
             if peaks(&program).fit() && program.variants.iter().all(|variant| kernels.accepts(variant).is_ok()) {
                 return Ok(true);

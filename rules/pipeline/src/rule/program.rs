@@ -46,7 +46,7 @@ impl Rule for ProgramRule {
             Field::required(
                 "layout",
                 "table",
-                "`tiles` (1..=1472), and optionally `partials`, `accuracy`, `weights_memory`, `mapping`, `finalists`, `grids`: see Layout.",
+                "`tiles` (1..=1472), and optionally `partials`, `accuracy`, `weights_memory`, `mapping`, `finalists`, `effort`, `grids`: see Layout.",
             ),
             Field::optional("checkpoints", "list of integers", "Operations behind which all tiles stop and the host reads the result."),
         ];
