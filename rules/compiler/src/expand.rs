@@ -9,13 +9,15 @@ use exchange::BufferId;
 use crate::expanding::Expanding;
 use crate::kernel_table::KernelTable;
 use crate::mapping::Mapping;
+use crate::merging::merged;
 use crate::model::{Kind, Model};
 use crate::plan::{OperationPlan, Plan};
 use crate::plan_fault::Fault;
 use crate::program::{Buffer, Expanded, Group, Region, Step};
 use crate::{expand_attention, expand_product};
 
-/// Expands a plan. Operations are walked in order; every operation gathers its operands in one phase, then computes.
+/// Expands a plan. Operations are walked in order; every operation gathers its operands in one phase, then computes; at last
+/// phases are merged, if the plan says so.
 ///
 /// # Errors
 /// A kernel the table lacks, a checkpoint on a view.
@@ -44,7 +46,9 @@ pub fn expand(model: &Model, plan: &Plan, mapping: &Mapping, kernels: &KernelTab
     for &output in &model.outputs {
         state.output(output)?;
     }
-    finish(state.finish(), kernels)
+    let program = finish(state.finish(), kernels)?;
+    let merged = if plan.merged { merged(&program, kernels)? } else { None };
+    Ok(merged.unwrap_or(program))
 }
 
 /// Derives from the calls what buffers must be like: lifetimes, regions, alignments, readable tails.
@@ -84,7 +88,7 @@ fn want_region(buffer: &mut Buffer, region: Region) -> Result<(), Fault> {
 }
 
 /// First and last step that touch a buffer. Weights and outputs live to the end, what the host sends from the start.
-fn lifetimes(program: &mut Expanded) {
+pub(crate) fn lifetimes(program: &mut Expanded) {
     let mut touched: Vec<Option<(u32, u32)>> = vec![None; program.buffers.len()];
     for (number, step) in (0u32..).zip(&program.steps) {
         for buffer in touched_by(program, step) {

@@ -21,6 +21,7 @@ use crate::expand::expand;
 use crate::kernel_table::KernelTable;
 use crate::layout::{Layout, Scaling, WeightsMemory};
 use crate::mapping::identity;
+use crate::merging::merged;
 use crate::model::{Kind, Model, Source, ValueId};
 use crate::peaks::{MEMORY, Peaks, RESERVED, ROOMY, peaks};
 use crate::plan::{AttentionPlan, Cuts, Form, InputPlan, OperationPlan, PANEL, Plan};
@@ -219,7 +220,13 @@ impl State {
     }
 
     fn plan(self, layout: &Layout, axes: &[ColumnAxis]) -> Plan {
-        Plan { tiles: layout.tiles, axes: axes.to_vec(), inputs: self.inputs.into_values().collect(), operations: self.operations }
+        Plan {
+            tiles: layout.tiles,
+            axes: axes.to_vec(),
+            inputs: self.inputs.into_values().collect(),
+            operations: self.operations,
+            merged: false,
+        }
     }
 
     /// A phase in which the busiest tile moves so many words.
@@ -568,7 +575,8 @@ enum Judged {
     TooLarge(Peaks),
 }
 
-/// Expands a plan; one that does not fit is tried again with its stationary operands anywhere.
+/// Expands a plan; one that does not fit is tried again with its stationary operands anywhere. Phases are merged unless memory becomes
+/// scarce by that.
 fn judged_plan(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Costs, plan: Plan) -> Result<Judged, Fault> {
     let mut program = expand(model, &plan, &identity(layout.tiles), kernels, &[])?;
     let mut plan = plan;
@@ -580,6 +588,12 @@ fn judged_plan(model: &Model, layout: &Layout, kernels: &KernelTable, costs: &Co
     }
     if !peak.fit() {
         return Ok(Judged::TooLarge(peak));
+    }
+    if let Some(merged) = merged(&program, kernels)? {
+        let peak_merged = peaks(&merged);
+        if peak_merged.roomy() || (peak_merged.fit() && !peak.roomy()) {
+            (program, peak, plan.merged) = (merged, peak_merged, true);
+        }
     }
     let clocks = modelled(&program, kernels, costs)?;
     let transfers: u64 = program.phases.iter().map(|phase| phase.transfers.len() as u64).sum();

@@ -29,6 +29,7 @@ pub mod selected;
 mod expand_attention;
 mod expand_product;
 mod expanding;
+mod merging;
 
 pub mod spread;
 mod tile_set;

@@ -247,6 +247,8 @@ pub struct Plan {
     pub inputs: Vec<InputPlan>,
     /// Plan of every operation, by number.
     pub operations: Vec<OperationPlan>,
+    /// Phases of different operations that are due together are one ([`crate::merging`]).
+    pub merged: bool,
 }
 
 impl Plan {

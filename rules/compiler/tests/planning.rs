@@ -8,7 +8,7 @@ use compiler::kernel_table::KernelTable;
 use compiler::layout::{GridChoice, Layout, Packing, Partials, PartialsChoice, Scaling, WeightsMemory};
 use compiler::mapping::{self, identity, map};
 use compiler::model::{Declaration, Model, check};
-use compiler::plan::{OperationPlan, Orientation};
+use compiler::plan::{OperationPlan, Orientation, Plan};
 use compiler::plan_fault::Fault;
 use compiler::program::{CallGroup, Expanded, Group, Step};
 use compiler::spread::Threads;
@@ -466,6 +466,37 @@ fn what_the_layout_asks_of_one_operation_holds_of_all_its_plans_and_of_no_other_
         });
         let others = (Partials::F16, true);
         assert_eq!(products.collect::<Vec<_>>(), [others, (Partials::F32, false), others]);
+    }
+}
+
+#[test]
+fn phases_of_operations_that_do_not_need_each_other_are_one() {
+    let model = |second: &str| {
+        model(&format!(
+            r#"
+            inputs.x = {{ type = "f16", shape = [1, 64, 128] }}
+            parameters.w = {{ type = "f16", shape = [128, 128] }}
+            parameters.v = {{ type = "f16", shape = [128, 128] }}
+            op = [
+                {{ name = "y", op = "matmul", args = ["x", "w"] }},
+                {{ name = "z", op = "matmul", args = ["{second}", "v"] }},
+            ]
+        "#
+        ))
+    };
+    let grid = GridChoice { inner: Some(2), pieces: Some(1), ..GridChoice::default() };
+    let layout = Layout { grids: ["y", "z"].map(|name| (name.to_owned(), grid)).into(), finalists: 1, ..Layout::on(16) };
+    // Sums of both products are added at last; those of a chain wait for each other.
+    for (second, are_merged) in [("x", true), ("y", false)] {
+        let model = model(second);
+        let plan = plan_and_check(&model, &layout, &[0, 1]).unwrap().plans.remove(0).plan;
+        assert_eq!(plan.merged, are_merged, "{second}");
+        let program = expand(&model, &plan, &identity(16), &kernels(), &[0, 1]).unwrap();
+        let apart = expand(&model, &Plan { merged: false, ..plan.clone() }, &identity(16), &kernels(), &[0, 1]).unwrap();
+        let transfers = |program: &Expanded| program.phases.iter().map(|phase| phase.transfers.len()).sum::<usize>();
+        assert_eq!(transfers(&program), transfers(&apart));
+        assert_eq!(program.phases.len() < apart.phases.len(), are_merged, "{second}");
+        expanded_check::check(&apart, &kernels()).unwrap();
     }
 }
 
