@@ -64,3 +64,40 @@ fn whatever_a_layout_asks_of_an_operation_is_exact() {
         assert!(packages.insert(package), "{choice} gives the program of another choice");
     }
 }
+
+/// A product whose operand goes from each of sixteen tiles to the seven others of its row, which are whole pairs but one.
+const BROADCASTS: &str = r#"
+model = { rule = "model", inputs.x = { type = "f16", shape = [1, 256, 512] }, parameters.w = { type = "f16", shape = [512, 256] }, op = [
+    { name = "y", op = "matmul", args = ["x", "w"] },
+] }
+input = { rule = "tensors", seed = 1, normal.x = { shape = [1, 256, 512] } }
+weights = { rule = "tensors", seed = 2, normal.w = { shape = [512, 256], variance = 0.002 } }
+
+[program]
+rule = "program"
+model = ":model"
+machine = "@ipu//machines:c600"
+kernels = ["@ipu//kernels"]
+layout = { tiles = 16, pairs = PAIRS, finalists = 1, mapping = "identity", grids.y = { rows = 2, columns = 8, inner = 1 } }
+
+[run]
+rule = "run"
+program = ":program"
+device = "@ipu//devices:simulator"
+tensors = { x = ":input" }
+parameters = ":weights"
+tolerance = { default = 5e-3 }
+"#;
+
+#[test]
+fn whole_pairs_of_tiles_are_sent_64_bits_when_asked() {
+    let clocks = ["false", "true"].map(|pairs| {
+        let workspace = TemporaryWorkspace::new(&BROADCASTS.replace("PAIRS", pairs));
+        let reports = workspace.session(EngineOptions { threads: 1, shuffle: None }).build("//:run").expect("a program");
+        let report = reports.last().expect("a report");
+        assert!(report.success, "{}", report.lines.join("\n"));
+        let total = report.lines.iter().find(|line| line.starts_with("total")).expect("a line of totals");
+        total.split_whitespace().last().and_then(|clocks| clocks.parse::<u64>().ok()).expect("simulated clocks")
+    });
+    assert!(10 * clocks[1] < 9 * clocks[0], "{clocks:?}");
+}

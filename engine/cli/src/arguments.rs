@@ -110,6 +110,9 @@ pub(crate) enum ExchangeCommand {
         /// So many times the usual work; above 1 until the bound itself is met
         #[arg(long, default_value_t = 1, value_name = "N")]
         effort: u32,
+        /// 64-bit items to whole pairs of tiles where that is legal; not confirmed on hardware
+        #[arg(long)]
+        pairs: bool,
         /// As JSON
         #[arg(long)]
         json: bool,

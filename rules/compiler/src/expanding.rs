@@ -351,6 +351,7 @@ impl<'a> Expanding<'a> {
             bindings: self.bindings.into_values().collect(),
             checkpoints: self.checkpoints,
             operations: self.model.operations.iter().map(|operation| operation.name.clone()).collect(),
+            pairs: self.plan.pairs,
         }
     }
 }

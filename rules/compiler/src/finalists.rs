@@ -226,6 +226,7 @@ impl State {
             inputs: self.inputs.into_values().collect(),
             operations: self.operations,
             merged: false,
+            pairs: layout.pairs,
         }
     }
 

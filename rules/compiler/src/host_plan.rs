@@ -383,6 +383,7 @@ mod tests {
             bindings,
             checkpoints: Vec::new(),
             operations: Vec::new(),
+            pairs: false,
         }
     }
 

@@ -135,6 +135,9 @@ pub struct Layout {
     /// Times the usual work that a schedule may take, 1..=1000; with more than once it goes on until its bound is met.
     #[serde(default = "default_effort")]
     pub effort: u32,
+    /// 64-bit items to pairs of tiles where that is legal; not confirmed on hardware.
+    #[serde(default)]
+    pub pairs: bool,
     /// Grids of operations, by operation name.
     #[serde(default)]
     pub grids: BTreeMap<String, GridChoice>,
@@ -168,6 +171,7 @@ impl Layout {
             mapping: auto(),
             finalists: default_finalists(),
             effort: default_effort(),
+            pairs: false,
             grids: BTreeMap::new(),
         }
     }

@@ -176,7 +176,7 @@ impl std::fmt::Display for CheckFault {
 impl std::error::Error for CheckFault {}
 
 fn cycles(program: &Expanded, mapping: &Mapping) -> u64 {
-    program.phases.iter().map(|phase| u64::from(exchange::estimate(&moved(phase, mapping)))).sum()
+    program.phases.iter().map(|phase| u64::from(exchange::bound(&moved(phase, mapping), program.pairs))).sum()
 }
 
 /// A problem of the identity mapping with every tile replaced.

@@ -681,6 +681,7 @@ mod tests {
             bindings: Vec::new(),
             checkpoints: Vec::new(),
             operations: Vec::new(),
+            pairs: false,
         }
     }
 

@@ -249,6 +249,8 @@ pub struct Plan {
     pub operations: Vec<OperationPlan>,
     /// Phases of different operations that are due together are one ([`crate::merging`]).
     pub merged: bool,
+    /// Whole pairs of tiles may be sent 64-bit items.
+    pub pairs: bool,
 }
 
 impl Plan {

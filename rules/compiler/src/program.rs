@@ -210,4 +210,6 @@ pub struct Expanded {
     pub checkpoints: Vec<Checkpoint>,
     /// Names of the operations, by number.
     pub operations: Vec<String>,
+    /// Whole pairs of tiles may be sent 64-bit items (machine.md c.7).
+    pub pairs: bool,
 }

@@ -75,5 +75,5 @@ fn measured_calls(program: &Expanded, measured: &Measured) -> Result<Vec<u64>, F
 }
 
 fn bounds(program: &Expanded) -> Vec<PhaseClocks> {
-    program.phases.iter().map(|phase| PhaseClocks::uniform(u64::from(exchange::estimate(phase)))).collect()
+    program.phases.iter().map(|phase| PhaseClocks::uniform(u64::from(exchange::bound(phase, program.pairs)))).collect()
 }

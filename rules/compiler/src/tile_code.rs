@@ -556,6 +556,7 @@ mod tests {
             bindings: Vec::new(),
             checkpoints: Vec::new(),
             operations: vec!["move".to_owned()],
+            pairs: false,
         }
     }
 

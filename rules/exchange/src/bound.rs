@@ -3,6 +3,7 @@
 use ipu21::route::{latency, route};
 use ipu21::tile;
 
+use crate::job::Jobs;
 use crate::problem::{Problem, Transfer};
 
 /// Events a receiver waits after its last word (machine.md c.5).
@@ -30,6 +31,14 @@ impl Load {
     }
 }
 
+/// The lower bound of a phase as it is scheduled with or without pair mode, in events; 0 without transfers.
+#[must_use]
+pub fn bound(problem: &Problem, pairs: bool) -> u32 {
+    let words = estimate(problem);
+    // The scheduler may leave pairs alone.
+    if pairs { words.min(route_bound(&Jobs::new(problem, true))) } else { words }
+}
+
 /// The largest of all lower bounds on the horizon of a phase in 32-bit mode, in events; 0 without transfers.
 #[must_use]
 pub fn estimate(problem: &Problem) -> u32 {
@@ -46,6 +55,24 @@ pub fn estimate(problem: &Problem) -> u32 {
         bound = bound.max(start + words + longest + RECEIVER_GUARD);
     }
     let loads = senders.into_iter().chain(receivers).flatten().map(Load::bound);
+    loads.fold(bound, i32::max).max(0) as u32
+}
+
+/// The route bound of messages of both widths, in events; 0 without messages. What a message takes of an endpoint are its items.
+pub(crate) fn route_bound(jobs: &Jobs) -> u32 {
+    let mut senders = vec![Load::NONE; jobs.tiles.len()];
+    let mut receivers = senders.clone();
+    let mut bound = 0;
+    for job in &jobs.jobs {
+        let mut longest = 0;
+        for arrival in jobs.arrivals(job) {
+            longest = longest.max(arrival.pointer);
+            receivers[arrival.tile as usize].add(job.words, job.natural + arrival.pointer, 0);
+        }
+        senders[job.sender as usize].add(job.words, job.natural, longest);
+        bound = bound.max(job.natural + job.words + longest + RECEIVER_GUARD);
+    }
+    let loads = senders.into_iter().chain(receivers).filter(|load| load.words > 0).map(Load::bound);
     loads.fold(bound, i32::max).max(0) as u32
 }
 

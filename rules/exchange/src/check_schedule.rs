@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipu21::tile::TileId;
 
-use crate::check_messages::{Memory, check, depth, sent_by, skew};
-use crate::message::TimedMessage;
+use crate::check_messages::{Memory, check, depth, other, sent_by, skew};
+use crate::message::{TimedMessage, Width};
 use crate::problem::{BufferId, Place, Problem};
 use crate::row::timed_rows;
 use crate::schedule::{Message, Schedule};
@@ -36,18 +36,29 @@ pub fn validate(problem: &Problem, schedule: &Schedule) -> Result<(), Vec<Violat
 fn check_coverage(problem: &Problem, messages: &[Message], findings: &mut Findings) {
     let mut next = 0;
     for (number, transfer) in (0..).zip(&problem.transfers) {
-        let mut covered = 0;
+        let mut expect = |holds: bool, word: u32| {
+            findings.expect(holds, Invariant::Coverage, Some(transfer.source.tile), Some(number), Some(i64::from(word)));
+        };
+        // Words that have come, by destination in the transfer's order.
+        let mut covered = vec![0; transfer.destinations.len()];
         while let Some(message) = messages.get(next).filter(|message| message.transfer == number) {
-            let moved = |place: &Place| Place { offset: place.offset + 4 * covered, ..*place };
-            let right = message.first_word == covered
-                && message.source == moved(&transfer.source)
-                && message.destinations.iter().copied().eq(transfer.destinations.iter().map(moved));
-            findings.expect(right, Invariant::Coverage, Some(transfer.source.tile), Some(number), Some(i64::from(covered)));
-            covered = covered.saturating_add(message.words);
+            let first = message.first_word;
+            let moved = |place: &Place| Place { offset: place.offset + 4 * first, ..*place };
+            expect(message.source == moved(&transfer.source), first);
+            let mut places = (0..).zip(&transfer.destinations);
+            for destination in &message.destinations {
+                match places.find(|(_, place)| moved(place) == *destination) {
+                    Some((at, _)) => {
+                        let words: &mut u32 = &mut covered[at as usize];
+                        expect(*words == first, first);
+                        *words = words.saturating_add(message.words);
+                    }
+                    None => expect(false, first),
+                }
+            }
             next += 1;
         }
-        let whole = covered == transfer.words;
-        findings.expect(whole, Invariant::Coverage, Some(transfer.source.tile), Some(number), Some(i64::from(covered)));
+        covered.iter().for_each(|words| expect(*words == transfer.words, *words));
     }
     findings.expect(next == messages.len(), Invariant::Coverage, None, None, Some(next as i64));
 }
@@ -67,7 +78,8 @@ fn check_report(schedule: &Schedule, timed: &[TimedMessage], findings: &mut Find
     check_row_sizes(schedule, timed, findings);
 }
 
-/// Last event a tile must wait for: as a sender its last item, as a receiver five events after its last store.
+/// Last event a tile must wait for: as a sender, or as its partner in pair mode, its last item; as a receiver five events after its last
+/// store.
 fn horizons(timed: &[TimedMessage]) -> BTreeMap<TileId, i64> {
     let mut horizons = BTreeMap::<TileId, i64>::new();
     let mut wait = |tile: TileId, event: i64| {
@@ -76,9 +88,17 @@ fn horizons(timed: &[TimedMessage]) -> BTreeMap<TileId, i64> {
     };
     for message in timed {
         wait(message.source.tile, i64::from(sent_by(message)));
+        if message.width == Width::Pair {
+            wait(other(message.source.tile), i64::from(sent_by(message)));
+        }
         for spot in &message.destinations {
-            let first = message.start as i32 + skew(message.source.tile, spot.tile) + 1 + depth(spot.tile);
-            wait(spot.tile, i64::from(first) + i64::from(message.items) + 5);
+            let own = skew(message.source.tile, spot.tile);
+            let first = match message.width {
+                Width::Word => own + 1 + depth(spot.tile),
+                // The format is set, and the pointer two events later.
+                Width::Pair => own.max(skew(message.source.tile, other(spot.tile))) + depth(spot.tile) - 1 + 2,
+            };
+            wait(spot.tile, i64::from(message.start) + i64::from(first) + i64::from(message.items) + 5);
         }
     }
     horizons

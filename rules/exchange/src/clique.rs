@@ -39,7 +39,7 @@ const MOST_PLACES: usize = 4 * MOST_ENDS;
 /// The clique bound of a sound phase in events; 0 where no clique says more than the route bound could.
 #[must_use]
 pub fn clique_bound(problem: &Problem) -> u32 {
-    bound_of(&Jobs::new(problem))
+    bound_of(&Jobs::new(problem, false))
 }
 
 /// Messages with one sender and the same receivers.
@@ -55,7 +55,7 @@ struct Node {
 
 /// The clique bound. Without multicasts a clique is a star or a triangle, and of stars the route bound says enough.
 pub(crate) fn bound_of(jobs: &Jobs) -> u32 {
-    if jobs.is_point_to_point() {
+    if jobs.has_pairs || jobs.is_point_to_point() {
         return 0;
     }
     let places: usize = jobs.jobs.iter().map(|job| 1 + jobs.arrivals(job).len()).sum();

@@ -44,7 +44,7 @@ impl<'a> Ejection<'a> {
         let span = horizon as usize + 2;
         let cells = jobs.tiles.len() * span;
         let most = MOST_CELLS.min(times * CELLS_PER_JOB * jobs.jobs.len() as u64);
-        if jobs.has_dependencies() || jobs.serial.iter().any(|pairs| !pairs.is_empty()) || cells as u64 > most {
+        if jobs.has_pairs || jobs.has_dependencies() || jobs.serial.iter().any(|pairs| !pairs.is_empty()) || cells as u64 > most {
             return None;
         }
         let free = vec![FREE; cells];

@@ -22,6 +22,9 @@ struct Tile {
     /// Windows of sends and receives, kept only where pairs of buffers must not meet.
     reads: Vec<Window>,
     writes: Vec<Window>,
+    /// In phases with pair mode: receives from select to the end, and when the partner sends pairs.
+    received: Vec<Window>,
+    rests: Vec<Window>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,8 @@ impl<'a> Fabric<'a> {
             tile.pointer_events.clear();
             tile.reads.clear();
             tile.writes.clear();
+            tile.received.clear();
+            tile.rests.clear();
         }
     }
 
@@ -91,6 +96,8 @@ impl<'a> Fabric<'a> {
                 start += 2;
             } else if controlled(start) {
                 start += 1;
+            } else if let Some(end) = self.rest_of(job, start) {
+                start = end;
             } else if let Some(end) = blocked(&tile.writes, start, length, |write| serial.binary_search(&(job.send_buffer, write)).is_ok())
             {
                 start = end;
@@ -100,7 +107,19 @@ impl<'a> Fabric<'a> {
         }
     }
 
+    /// Where pairs are sent: the end of what the sender or its partner does meanwhile that must not be.
+    fn rest_of(&self, job: &Job, start: i32) -> Option<i32> {
+        let tile = &self.tiles[job.sender as usize];
+        let rest = blocked(&tile.rests, start, job.words, |_| true);
+        let partner = job.partner.map(|partner| &self.tiles[partner as usize]);
+        rest.or_else(|| partner.map(|tile| tile.sends.next_fit(start, job.words)).filter(|free| *free > start))
+            .or_else(|| partner.and_then(|tile| blocked(&tile.received, start, job.words, |_| true)))
+    }
+
     fn receiver_fit(&self, job: &Job, arrival: &Arrival, from: i32) -> i32 {
+        if self.jobs.has_pairs {
+            return self.receiver_fit_among_pairs(job, arrival, from);
+        }
         let tile = &self.tiles[arrival.tile as usize];
         let mut select = from + arrival.select;
         loop {
@@ -126,6 +145,40 @@ impl<'a> Fabric<'a> {
         }
     }
 
+    /// As [`Self::receiver_fit`] where some messages are pairs: formats are set, too, and pointers of both widths may meet.
+    fn receiver_fit_among_pairs(&self, job: &Job, arrival: &Arrival, from: i32) -> i32 {
+        let tile = &self.tiles[arrival.tile as usize];
+        let (sources, pointers) = arrival.controls(job.words);
+        let (port, until) = arrival.port(job.words);
+        let serial = &self.jobs.serial[arrival.tile as usize];
+        let mut start = from;
+        loop {
+            start = tile.selects.next_fit(start + port, until - port) - port;
+            let has = |set: &EventSet, event: i32| event + start >= 0 && set.contains(event + start);
+            let taken = |events: &[Option<i32>]| {
+                let sets = [&tile.send_heads, &tile.pointer_events, &tile.source_events];
+                events.iter().flatten().any(|event| sets.iter().any(|set| has(set, *event)))
+            };
+            // A source may be selected where the one before ends.
+            let [select, neutral] =
+                sources.map(|event| event.filter(|event| has(&tile.send_heads, *event) || has(&tile.pointer_events, *event)));
+            if select.is_some() || neutral.is_some() || taken(&pointers) {
+                start += 1;
+                continue;
+            }
+            let (first, items) = (start + arrival.pointer, job.words + RECEIVER_GUARD);
+            let rest = blocked(&tile.rests, start + arrival.select, arrival.pointer - arrival.select + items, |_| true);
+            let meets = || blocked(&tile.reads, first, items, |read| serial.binary_search(&(read, arrival.buffer)).is_ok());
+            if let Some(end) = rest {
+                start = end - arrival.select;
+            } else if let Some(end) = meets() {
+                start += end - first;
+            } else {
+                return start;
+            }
+        }
+    }
+
     /// Gives a job its start, which must be legal.
     pub(crate) fn place(&mut self, index: u32, start: i32) {
         let jobs = self.jobs;
@@ -139,13 +192,22 @@ impl<'a> Fabric<'a> {
             let to = start + job.words.max(SENDER_END - job.natural);
             sender.reads.push(Window { from: start, to, buffer: job.send_buffer });
         }
+        if let Some(partner) = job.partner {
+            let window = Window { from: start, to: start + job.words, buffer: job.send_buffer };
+            self.tiles[partner as usize].rests.push(window);
+        }
         for arrival in jobs.arrivals(job) {
-            let (select, pointer) = (start + arrival.select, start + arrival.pointer);
+            let pointer = start + arrival.pointer;
             let receiver = &mut self.tiles[arrival.tile as usize];
-            receiver.selects.insert(select, select + job.words, jobs.shortest);
-            receiver.source_events.insert(select);
-            receiver.source_events.insert(select + job.words);
-            receiver.pointer_events.insert(pointer);
+            let (port, until) = arrival.port(job.words);
+            receiver.selects.insert(start + port, start + until, jobs.shortest);
+            let (sources, pointers) = arrival.controls(job.words);
+            sources.into_iter().flatten().for_each(|event| receiver.source_events.insert(start + event));
+            pointers.into_iter().flatten().for_each(|event| receiver.pointer_events.insert(start + event));
+            if jobs.has_pairs {
+                let to = pointer + job.words + RECEIVER_GUARD;
+                receiver.received.push(Window { from: start + arrival.select, to, buffer: arrival.buffer });
+            }
             if !jobs.serial[arrival.tile as usize].is_empty() {
                 let to = pointer + job.words + RECEIVER_GUARD;
                 receiver.writes.push(Window { from: pointer, to, buffer: arrival.buffer });

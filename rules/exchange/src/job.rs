@@ -3,11 +3,12 @@
 //! In: a checked problem. Out: [`Jobs`]. Every delay between two events of a phase is a constant of the route, so all rules of
 //! a schedule become constraints on start events alone.
 
-use ipu21::route::route;
+use ipu21::route::{pair_route, route};
 use ipu21::tile::{self, TileId};
 
 use crate::bound::RECEIVER_GUARD;
-use crate::problem::{Problem, Transfer};
+use crate::message::Width;
+use crate::problem::{Place, Problem, Transfer};
 
 /// Longest message (machine.md c.5).
 pub(crate) const LONGEST: u32 = 4148;
@@ -17,12 +18,19 @@ const UNDER_POINTER: u32 = 50;
 /// Words of a second piece at least; shorter ones have controls that do not hide behind their words (exchange-bounds.md).
 const SHORT: u32 = 6;
 
+/// Fewest items in pair mode (machine.md c.7).
+const FEWEST_PAIRED: u32 = 64;
+
 /// A message to be given a start event.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) transfer: u32,
     pub(crate) first_word: u32,
+    /// Items, one an event: 32-bit words, or pairs of them.
     pub(crate) words: i32,
+    pub(crate) width: Width,
+    /// Dense index of the sender's partner, which rests while pairs are sent, where it takes part.
+    pub(crate) partner: Option<u32>,
     /// Dense index of the sending tile.
     pub(crate) sender: u32,
     pub(crate) send_buffer: u32,
@@ -44,6 +52,38 @@ pub(crate) struct Arrival {
     /// Pointer event minus start event: also first store minus first send.
     pub(crate) pointer: i32,
     pub(crate) buffer: u32,
+    /// Index among the transfer's destinations.
+    pub(crate) destination: u32,
+    /// In pair mode, whether the source is selected here: the member that hears it first.
+    pub(crate) selects_pair: Option<bool>,
+}
+
+impl Arrival {
+    /// Events of source controls and of pointer and format controls of a message that starts at 0 (machine.md c.5, c.7).
+    pub(crate) fn controls(&self, items: i32) -> ([Option<i32>; 2], [Option<i32>; 3]) {
+        let source = [Some(self.select), Some(self.select + items)];
+        match self.selects_pair {
+            None => (source, [Some(self.pointer), None, None]),
+            Some(selects) => {
+                let format = self.pointer - 2;
+                (if selects { source } else { [None; 2] }, [Some(format), Some(self.pointer), Some(format + items)])
+            }
+        }
+    }
+
+    /// Events for which the receiver's port is taken by a message that starts at 0. In pair mode the words of both widths must not be
+    /// on their way together, from the select of the pair until the format is set back.
+    pub(crate) fn port(&self, items: i32) -> (i32, i32) {
+        match self.selects_pair {
+            None => (self.select, self.select + items),
+            Some(_) => (self.select - 1, self.pointer + items - 1),
+        }
+    }
+
+    /// Events from the first store until the data may be overwritten.
+    fn stored(&self, items: i32) -> i32 {
+        items + if self.selects_pair.is_some() { 2 } else { 0 }
+    }
 }
 
 /// A job starts at least `delay` events after the start of another.
@@ -62,14 +102,17 @@ pub(crate) struct Jobs {
     pub(crate) tiles: Vec<TileId>,
     /// Per dense tile: pairs of (send buffer, receive buffer) whose windows must not meet; ascending.
     pub(crate) serial: Vec<Vec<(u32, u32)>>,
-    /// Fewest words of a job.
+    /// Fewest items of a job.
     pub(crate) shortest: i32,
+    /// Whether any message goes in pair mode.
+    pub(crate) has_pairs: bool,
     arrivals: Vec<Arrival>,
     dependencies: Vec<Dependency>,
 }
 
 impl Jobs {
-    pub(crate) fn new(problem: &Problem) -> Self {
+    /// The messages of a problem; with `pairs` in pair mode where that is legal.
+    pub(crate) fn new(problem: &Problem, pairs: bool) -> Self {
         let tiles = participants(problem);
         let mut index = [u32::MAX; tile::COUNT];
         for (tile, number) in tiles.iter().zip(0..) {
@@ -77,7 +120,12 @@ impl Jobs {
         }
         let mut jobs = Self { serial: serial_pairs(problem, &tiles), tiles, shortest: i32::MAX, ..Self::default() };
         for (number, transfer) in (0..).zip(&problem.transfers) {
-            jobs.cut(number, transfer, &index);
+            let (paired, single) = if pairs { split(transfer) } else { (Vec::new(), all(transfer)) };
+            for (width, destinations) in [(Width::Pair, paired), (Width::Word, single)] {
+                if !destinations.is_empty() {
+                    jobs.cut(number, transfer, (width, &destinations), &index);
+                }
+            }
         }
         jobs.find_dependencies(problem);
         jobs
@@ -100,25 +148,40 @@ impl Jobs {
         !self.dependencies.is_empty()
     }
 
-    fn cut(&mut self, number: u32, transfer: &Transfer, index: &[u32; tile::COUNT]) {
+    fn cut(&mut self, number: u32, transfer: &Transfer, (width, destinations): (Width, &[u32]), index: &[u32; tile::COUNT]) {
         let source = transfer.source.tile.physical();
         let first = self.arrivals.len() as u32;
-        self.arrivals.extend(transfer.destinations.iter().map(|place| {
-            let select = route(source, place.tile.physical()).offset + 1;
-            let pointer = select + 52 + 2 * i32::from(place.tile.physical().row());
-            Arrival { tile: index[place.tile.index()], select, pointer, buffer: place.buffer.0 }
-        }));
+        let mut natural = 0;
+        for destination in destinations {
+            let place = &transfer.destinations[*destination as usize];
+            let receiver = place.tile.physical();
+            let depth = 52 + 2 * i32::from(receiver.row());
+            let own = route(source, receiver).offset;
+            let (select, pointer, selects_pair) = match width {
+                Width::Word => (own + 1, own + 1 + depth, None),
+                Width::Pair => {
+                    let pair = pair_route(source, receiver);
+                    (pair.offset, pair.offset + depth + 1, Some(pair.early == receiver))
+                }
+            };
+            natural = natural.max(-own).max(1 - select);
+            let (tile, buffer) = (index[place.tile.index()], place.buffer.0);
+            self.arrivals.push(Arrival { tile, select, pointer, buffer, destination: *destination, selects_pair });
+        }
         let arrivals = (first, self.arrivals.len() as u32);
-        let natural = self.arrivals[first as usize..].iter().map(|arrival| 1 - arrival.select).fold(0, i32::max);
-        let slope = slope(transfer);
-        let shift = slope * i32::from(source.folded_column()) / 2 + 2 * i32::from(source.row());
+        let places = || destinations.iter().map(|destination| &transfer.destinations[*destination as usize]);
+        let shift = slope(places()) * i32::from(source.folded_column()) / 2 + 2 * i32::from(source.row());
+        let partner = Some(index[transfer.source.tile.partner().index()]).filter(|tile| width == Width::Pair && *tile != u32::MAX);
+        self.has_pairs |= width == Width::Pair;
         let mut first_word = 0;
-        for words in pieces(transfer) {
-            self.shortest = self.shortest.min(words as i32);
+        for items in pieces(transfer.words * 4 / width.bytes(), width, places) {
+            self.shortest = self.shortest.min(items as i32);
             self.jobs.push(Job {
                 transfer: number,
                 first_word,
-                words: words as i32,
+                words: items as i32,
+                width,
+                partner,
                 sender: index[transfer.source.tile.index()],
                 send_buffer: transfer.source.buffer.0,
                 natural,
@@ -126,7 +189,7 @@ impl Jobs {
                 arrivals,
                 dependencies: (0, 0),
             });
-            first_word += words;
+            first_word += items * width.bytes() / 4;
         }
     }
 
@@ -149,19 +212,49 @@ impl Jobs {
     }
 
     fn delay(&self, earlier: &Access, later: &Access) -> i32 {
-        let words = self.jobs[earlier.job as usize].words;
+        let items = self.jobs[earlier.job as usize].words;
+        let at = |arrival: u32| &self.arrivals[arrival as usize];
         match (earlier.arrival, later.arrival) {
-            (Some(written), None) => self.arrivals[written as usize].pointer + words + RECEIVER_GUARD,
-            (Some(written), Some(again)) => self.arrivals[written as usize].pointer + words - self.arrivals[again as usize].pointer,
-            (None, Some(overwritten)) => words - self.arrivals[overwritten as usize].pointer,
+            (Some(written), None) => at(written).pointer + at(written).stored(items) + RECEIVER_GUARD,
+            (Some(written), Some(again)) => at(written).pointer + at(written).stored(items) - at(again).pointer,
+            (None, Some(overwritten)) => items - at(overwritten).pointer,
             (None, None) => i32::MIN / 2,
         }
     }
 }
 
+/// All destinations of a transfer, by index.
+fn all(transfer: &Transfer) -> Vec<u32> {
+    (0..transfer.destinations.len() as u32).collect()
+}
+
+/// The destinations that are sent 64-bit items, and the others, by index: whole pairs but the source's, which gets a copy of its own, if
+/// all of them can be (machine.md c.7, I2, I3, I23).
+fn split(transfer: &Transfer) -> (Vec<u32>, Vec<u32>) {
+    let items = transfer.words / 2;
+    let count = items.div_ceil(LONGEST).max(1);
+    let sizes = [items / count, items.div_ceil(count)];
+    let source = transfer.source.tile;
+    let has_partner =
+        |place: &Place| place.tile.partner() != source && transfer.destinations.iter().any(|other| other.tile == place.tile.partner());
+    let (paired, single): (Vec<u32>, Vec<u32>) =
+        all(transfer).into_iter().partition(|index| has_partner(&transfer.destinations[*index as usize]));
+    let is_legal = |index: &u32| {
+        let place = &transfer.destinations[*index as usize];
+        let twin = Place { tile: place.tile.partner(), ..*place };
+        // The teardown must not meet format or pointer on the member that hears the source first.
+        let depth = 51 + 2 * u32::from(place.tile.physical().row());
+        place.offset.is_multiple_of(8)
+            && transfer.destinations.contains(&twin)
+            && !sizes.iter().any(|size| [depth, depth + 2].contains(size))
+    };
+    let is_whole = transfer.words.is_multiple_of(2) && sizes[0] >= FEWEST_PAIRED && transfer.source.offset.is_multiple_of(8);
+    if is_whole && paired.iter().all(is_legal) { (paired, single) } else { (Vec::new(), all(transfer)) }
+}
+
 /// Twice the events per folded column between sender and receiver (machine.md c.3): the mean of both sides for a mixed multicast.
-fn slope(transfer: &Transfer) -> i32 {
-    let sides = transfer.destinations.iter().fold([false; 2], |mut sides, place| {
+fn slope<'a>(destinations: impl Iterator<Item = &'a Place>) -> i32 {
+    let sides = destinations.fold([false; 2], |mut sides, place| {
         sides[usize::from(place.tile.physical().side())] = true;
         sides
     });
@@ -172,16 +265,16 @@ fn slope(transfer: &Transfer) -> i32 {
     }
 }
 
-/// Sizes of the messages of a transfer. A message as long as the distance from select to pointer of a receiver would put its
+/// Items of the messages of a transfer. A message as long as the distance from select to pointer of a receiver would put its
 /// neutral on its own pointer event; it goes in two pieces instead, so that no event ever needs a two-word control. The second one is short:
 /// of two halves each has its neutral among the pointers of the other at receivers of many rows (a gather of 72 words a message to 18
 /// receivers took 8,503 events in halves, 6,551 so, the route bound is 6,033).
-fn pieces(transfer: &Transfer) -> Vec<u32> {
-    let count = transfer.words.div_ceil(LONGEST);
-    let coincides = |words: u32| transfer.destinations.iter().any(|place| words == 52 + 2 * u32::from(place.tile.physical().row()));
+fn pieces<'a, Places: Iterator<Item = &'a Place>>(items: u32, width: Width, places: impl Fn() -> Places) -> Vec<u32> {
+    let count = items.div_ceil(LONGEST);
+    let coincides = |words: u32| width == Width::Word && places().any(|place| words == 52 + 2 * u32::from(place.tile.physical().row()));
     let mut sizes = Vec::new();
     for piece in 0..count {
-        let words = transfer.words / count + u32::from(piece < transfer.words % count);
+        let words = items / count + u32::from(piece < items % count);
         if coincides(words) {
             let rest = words.saturating_sub(UNDER_POINTER).max(SHORT);
             sizes.extend([words - rest, rest]);
@@ -260,10 +353,11 @@ fn accesses(jobs: &Jobs, problem: &Problem) -> Vec<Access> {
     let mut accesses = Vec::with_capacity(jobs.jobs.len() + jobs.arrivals.len());
     for (number, job) in (0..).zip(&jobs.jobs) {
         let transfer = &problem.transfers[job.transfer as usize];
-        let range = |offset: u32| (offset + 4 * job.first_word, offset + 4 * (job.first_word + job.words as u32));
+        let range = |offset: u32| (offset + 4 * job.first_word, offset + 4 * job.first_word + job.width.bytes() * job.words as u32);
         let source = &transfer.source;
         accesses.push(Access { place: (source.tile, source.buffer.0), range: range(source.offset), job: number, arrival: None });
-        for (arrival, place) in (job.arrivals.0..).zip(&transfer.destinations) {
+        for (arrival, way) in (job.arrivals.0..).zip(jobs.arrivals(job)) {
+            let place = &transfer.destinations[way.destination as usize];
             let place_key = (place.tile, place.buffer.0);
             accesses.push(Access { place: place_key, range: range(place.offset), job: number, arrival: Some(arrival) });
         }

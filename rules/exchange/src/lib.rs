@@ -39,7 +39,7 @@ mod check_programs;
 mod check_rows;
 mod check_schedule;
 
-pub use bound::estimate;
+pub use bound::{bound, estimate};
 pub use check_messages::validate_messages;
 pub use check_programs::{FabricState, TileProgram, validate_programs};
 pub use check_rows::{PlacedRow, validate_rows};
@@ -47,11 +47,13 @@ pub use check_schedule::validate;
 pub use clique::clique_bound;
 pub use events::{Control, Send, Setting, TileEvents, lower};
 pub use message::{Spot, TimedMessage, Width};
-pub use phase_file::{Judged, PlacedTransfer, TextFault, judge, phase_text, problem_of, read_phase, read_starts, starts_text};
+pub use phase_file::{
+    Judged, Piece, PlacedTransfer, TextFault, judge, phase_text, pieces_of, problem_of, read_phase, read_starts, starts_text,
+};
 pub use problem::{BufferId, Fault, Place, Problem, Transfer};
 pub use row::{Row, RowCause, RowFault, row, rows, timed_rows};
 pub use schedule::{Figures, Kind, Message, Schedule, TilePlan};
 pub use scheduler::{schedule, schedule_with};
-pub use search::Effort;
+pub use search::{Effort, Options};
 pub use timeline::timeline;
 pub use violation::{Invariant, Violation};

@@ -10,10 +10,10 @@ use crate::problem::BufferId;
 /// Size of the items of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Width {
-    /// 32-bit items to single tiles; the only width the scheduler chooses.
+    /// 32-bit items to single tiles.
     Word,
-    /// 64-bit items to pairs of tiles (machine.md c.7); rows and validators know it, the scheduler does not choose it, because
-    /// the mode is only reported as working in diagnostics (exchange-bounds.md).
+    /// 64-bit items to pairs of tiles (machine.md c.7). The scheduler takes it only when asked to, because the mode is only reported as
+    /// working in diagnostics (exchange-bounds.md).
     Pair,
 }
 
@@ -83,6 +83,14 @@ impl TimedMessage {
             Width::Pair => pair_route(source, destination).offset,
         };
         self.start as i32 + delay
+    }
+}
+
+impl TimedMessage {
+    /// Event of the receiver's first store.
+    pub(crate) fn first_store(&self, receiver: TileId) -> i32 {
+        let depth = 52 + 2 * i32::from(receiver.physical().row());
+        self.select(receiver) + depth + i32::from(self.width == Width::Pair)
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A phase: lines that begin with `#`, the header `index source_tile words width source_addresses destinations`, then a transfer a line,
 //! fields separated by tabs or blanks. `words` is 1 to 4148, `width` 32 or 64, addresses are bytes of tile memory, `destinations` a comma list of
-//! `tile:address`. A schedule: `index` and `start`, the event on the sender's counter on which the first word leaves.
+//! `tile:address`. A schedule: `index` and `start`, the event on the sender's counter on which the first word leaves; where a transfer goes in
+//! several messages or in another width also `first_word`, `words` and `width`.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
@@ -15,8 +16,8 @@ use crate::job::LONGEST;
 use crate::message::{Spot, TimedMessage, Width, control};
 use crate::problem::{BufferId, Place, Problem, Transfer};
 use crate::row::{RowFault, timed_rows};
-use crate::schedule::Schedule;
-use crate::violation::{Invariant, Violation};
+use crate::schedule::{Message, Schedule};
+use crate::violation::{Findings, Invariant, Violation};
 
 /// What is wrong with a text, and where: line and column from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,14 @@ impl Field<'_> {
 
     fn number(&self, expected: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, TextFault> {
         self.text.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| self.fault(expected))
+    }
+
+    fn width(&self) -> Result<Width, TextFault> {
+        match self.text {
+            "32" => Ok(Width::Word),
+            "64" => Ok(Width::Pair),
+            _ => Err(self.fault("32 or 64")),
+        }
     }
 
     fn tile(&self) -> Result<TileId, TextFault> {
@@ -135,11 +144,7 @@ pub fn read_phase(text: &str) -> Result<Vec<PlacedTransfer>, TextFault> {
         });
         let transfer = PlacedTransfer {
             words: words.number(&format!("1 to {LONGEST} words"), 1..=LONGEST)?,
-            is_paired: match width.text {
-                "32" => false,
-                "64" => true,
-                _ => return Err(width.fault("32 or 64")),
-            },
+            is_paired: width.width()? == Width::Pair,
             source: (tile.tile()?, address.address()?),
             destinations: destinations.collect::<Result<_, _>>()?,
         };
@@ -167,35 +172,94 @@ pub fn phase_text(transfers: &[PlacedTransfer]) -> String {
     text
 }
 
-/// Reads the start events of `count` transfers.
+/// A message of a transfer with its start event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Index of the transfer.
+    pub transfer: u32,
+    /// Event of the first word on the sender's counter.
+    pub start: u32,
+    /// First word of the transfer.
+    pub first_word: u32,
+    /// 32-bit words.
+    pub words: u32,
+    /// Size of its items: pairs go to the whole pairs among the destinations, words to the others, or to all where no piece is a pair.
+    pub width: Width,
+}
+
+/// Columns of a schedule whose messages are whole transfers, and what others have besides.
+const STARTS: [&str; 2] = ["index", "start"];
+const PIECES: [&str; 5] = ["index", "start", "first_word", "words", "width"];
+
+/// Reads a schedule of these transfers.
 ///
 /// # Errors
-/// The first fault of the text; fewer or more lines than transfers.
-pub fn read_starts(text: &str, count: usize) -> Result<Vec<u32>, TextFault> {
-    let mut starts = Vec::new();
-    for fields in rows(text, &["index", "start"]) {
+/// The first fault of the text; a transfer without a line.
+pub fn read_starts(text: &str, transfers: &[PlacedTransfer]) -> Result<Vec<Piece>, TextFault> {
+    let has_pieces = text.lines().find(|line| !line.starts_with('#')).is_some_and(|line| line.split_ascii_whitespace().eq(PIECES));
+    let mut pieces: Vec<Piece> = Vec::new();
+    for fields in rows(text, if has_pieces { &PIECES } else { &STARTS }) {
         let fields = fields?;
-        let [index, start] = &fields[..] else { continue };
-        check_index(index, starts.len())?;
-        starts.push(start.number("an event, 0 to 1073741824", 0..=1 << 30)?);
+        let (index, start) = (&fields[0], &fields[1]);
+        if !has_pieces {
+            check_index(index, pieces.len())?;
+        }
+        let last = pieces.last().map_or(0, |piece| piece.transfer);
+        let transfer = index.number("a transfer of the phase, in order", last..=(transfers.len() as u32).saturating_sub(1))?;
+        let Some(PlacedTransfer { words, is_paired, .. }) = transfers.get(transfer as usize) else {
+            return Err(index.fault("no line, as the phase has no transfers"));
+        };
+        let width = if *is_paired { Width::Pair } else { Width::Word };
+        let start = start.number("an event, 0 to 1073741824", 0..=1 << 30)?;
+        let mut piece = Piece { transfer, start, first_word: 0, words: *words, width };
+        if let [_, _, first, length, width] = &fields[..] {
+            piece.first_word = first.number("a word of the transfer", 0..=words - 1)?;
+            piece.words = length.number("words up to the end of the transfer", 1..=words - piece.first_word)?;
+            piece.width = width.width()?;
+            if piece.width == Width::Pair && !piece.words.is_multiple_of(2) {
+                return Err(length.fault("an even number of words in 64-bit mode"));
+            }
+        }
+        pieces.push(piece);
     }
-    match starts.len() == count {
-        true => Ok(starts),
-        false => {
-            let message = format!("expected a start for each of {count} transfers, found {}", starts.len());
+    let missing = (0..transfers.len() as u32).find(|index| pieces.binary_search_by_key(index, |piece| piece.transfer).is_err());
+    match missing {
+        None => Ok(pieces),
+        Some(index) => {
+            let message = format!("expected a start for each of {} transfers, found none for {index}", transfers.len());
             Err(TextFault { line: text.lines().count() + 1, column: 1, message })
         }
     }
 }
 
-/// Writes the start events of a schedule whose messages are whole transfers.
+/// Writes the schedule of a phase.
 #[must_use]
-pub fn starts_text(schedule: &Schedule) -> String {
-    let mut text = "index\tstart\n".to_owned();
-    for message in &schedule.messages {
-        let _ = writeln!(text, "{}\t{}", message.transfer, message.start);
+pub fn starts_text(schedule: &Schedule, transfers: &[PlacedTransfer]) -> String {
+    let pieces = pieces_of(schedule);
+    let is_whole =
+        |(piece, transfer): (&Piece, &PlacedTransfer)| piece.words == transfer.words && (piece.width == Width::Pair) == transfer.is_paired;
+    let is_short = pieces.len() == transfers.len() && pieces.iter().zip(transfers).all(is_whole);
+    let mut text = if is_short { STARTS.join("\t") } else { PIECES.join("\t") } + "\n";
+    for Piece { transfer, start, first_word, words, width } in pieces {
+        let _ = match is_short {
+            true => writeln!(text, "{transfer}\t{start}"),
+            false => writeln!(text, "{transfer}\t{start}\t{first_word}\t{words}\t{}", 8 * width.bytes()),
+        };
     }
     text
+}
+
+/// The messages of a schedule as they are written.
+#[must_use]
+pub fn pieces_of(schedule: &Schedule) -> Vec<Piece> {
+    let piece = |message: &Message| Piece {
+        transfer: message.transfer,
+        start: message.start,
+        first_word: message.first_word,
+        words: message.words,
+        width: message.width,
+    };
+    schedule.messages.iter().map(piece).collect()
 }
 
 /// The problem of placed transfers: what touches one conflict unit of a tile is one buffer, so that sends and receives that meet there
@@ -226,6 +290,24 @@ pub fn problem_of(transfers: &[PlacedTransfer]) -> Problem {
     Problem { transfers: transfers.iter().map(transfer).collect(), serial: Vec::new() }
 }
 
+/// Whether a destination of a transfer is one of a whole pair, and no partner of the source.
+fn is_in_pair(transfer: &PlacedTransfer, tile: TileId) -> bool {
+    tile != transfer.source.0.partner() && transfer.destinations.iter().any(|(other, _)| *other == tile.partner())
+}
+
+fn message(transfer: &PlacedTransfer, piece: &Piece, destinations: &[&(TileId, u32)]) -> TimedMessage {
+    let spot =
+        |(tile, address): &(TileId, u32)| Spot { tile: *tile, buffer: BufferId(0), address: address.saturating_add(4 * piece.first_word) };
+    TimedMessage {
+        source: spot(&transfer.source),
+        width: piece.width,
+        items: 4 * piece.words / piece.width.bytes(),
+        start: piece.start,
+        control: control(transfer.source.0, piece.width, destinations.iter().map(|(tile, _)| *tile)),
+        destinations: destinations.iter().map(|place| spot(place)).collect(),
+    }
+}
+
 /// Figures of a schedule that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Judged {
@@ -235,27 +317,37 @@ pub struct Judged {
     pub row_words: u32,
 }
 
-/// Judges start events against all rules of a phase, rows included.
+/// Judges a schedule against all rules of a phase, rows included.
 ///
 /// # Errors
 /// Every violation found.
-pub fn judge(transfers: &[PlacedTransfer], starts: &[u32]) -> Result<Judged, Vec<Violation>> {
-    let spot = |(tile, address): &(TileId, u32)| Spot { tile: *tile, buffer: BufferId(0), address: *address };
-    let timed: Vec<TimedMessage> = transfers
-        .iter()
-        .zip(starts)
-        .map(|(transfer, start)| {
-            let width = if transfer.is_paired { Width::Pair } else { Width::Word };
-            TimedMessage {
-                source: spot(&transfer.source),
-                width,
-                items: 4 * transfer.words / width.bytes(),
-                start: *start,
-                control: control(transfer.source.0, width, transfer.destinations.iter().map(|(tile, _)| *tile)),
-                destinations: transfer.destinations.iter().map(spot).collect(),
+pub fn judge(transfers: &[PlacedTransfer], pieces: &[Piece]) -> Result<Judged, Vec<Violation>> {
+    let mut findings = Findings::default();
+    let mut timed = Vec::with_capacity(pieces.len());
+    for (index, transfer) in (0..).zip(transfers) {
+        let first = pieces.partition_point(|piece| piece.transfer < index);
+        let own = &pieces[first..first + pieces[first..].partition_point(|piece| piece.transfer == index)];
+        let has_pairs = own.iter().any(|piece| piece.width == Width::Pair);
+        for width in [Width::Pair, Width::Word] {
+            let of_width = || own.iter().filter(|piece| piece.width == width);
+            let destinations: Vec<_> = transfer
+                .destinations
+                .iter()
+                .filter(|(tile, _)| !has_pairs || is_in_pair(transfer, *tile) == (width == Width::Pair))
+                .collect();
+            let mut covered = 0;
+            for piece in of_width() {
+                let whole = piece.first_word == covered && !destinations.is_empty();
+                findings.expect(whole, Invariant::Coverage, Some(transfer.source.0), Some(index), Some(i64::from(piece.first_word)));
+                covered = piece.first_word + piece.words;
+                timed.push(message(transfer, piece, &destinations));
             }
-        })
-        .collect();
+            let is_needed = !destinations.is_empty() && (width == Width::Word || has_pairs);
+            let whole = !is_needed || covered == transfer.words;
+            findings.expect(whole, Invariant::Coverage, Some(transfer.source.0), Some(index), Some(i64::from(covered)));
+        }
+    }
+    findings.result()?;
     let events = lower(&timed);
     crate::validate_messages(&timed, &events)?;
     let no_row =

@@ -6,22 +6,24 @@ use serde::{Deserialize, Serialize};
 use crate::message::{Spot, TimedMessage, Width};
 use crate::problem::{BufferId, Place};
 
-/// A piece of a transfer with its start event; 32-bit mode.
+/// A piece of a transfer, for all or some of its destinations, with its start event.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Message {
     /// Index of the transfer.
     pub transfer: u32,
     /// First word of the transfer in this message.
     pub first_word: u32,
-    /// Words, 1..=4148.
+    /// 32-bit words: 1..=4148, in pair mode 128..=8296.
     pub words: u32,
+    /// Size of the items it goes in.
+    pub width: Width,
     /// Event of the first word on the sender's counter.
     pub start: u32,
     /// Bit 0 East, bit 1 West.
     pub control: u32,
     /// Where the first word lies.
     pub source: Place,
-    /// Where the first word goes, in the transfer's order.
+    /// Where the first word goes, in the transfer's order; not all of the transfer's where some are whole pairs.
     pub destinations: Vec<Place>,
 }
 
@@ -72,6 +74,8 @@ pub struct Figures {
     pub kind: Kind,
     /// Accepted steps of the local search.
     pub improvements: u32,
+    /// Messages of 64-bit items to pairs of tiles.
+    pub pairs: u32,
     /// Words of the largest row.
     pub largest_row_words: u32,
     /// The tile with it, the lowest one; `None` without transfers.
@@ -89,7 +93,7 @@ impl Figures {
 /// Timed messages of a phase; knows (tile, buffer, offset), no address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// In order of transfer and first word: program order.
+    /// In order of transfer, pairs first, and first word: program order.
     pub messages: Vec<Message>,
     /// Participating tiles, ascending.
     pub tiles: Vec<TilePlan>,
@@ -131,8 +135,8 @@ impl Schedule {
             .iter()
             .map(|message| TimedMessage {
                 source: spot(&message.source),
-                width: Width::Word,
-                items: message.words,
+                width: message.width,
+                items: 4 * message.words / message.width.bytes(),
                 start: message.start,
                 control: message.control,
                 destinations: message.destinations.iter().map(spot).collect(),

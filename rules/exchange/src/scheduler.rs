@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ipu21::tile::{self, TileId};
 
-use crate::bound::{RECEIVER_GUARD, SENDER_END, estimate};
+use crate::bound::{RECEIVER_GUARD, SENDER_END, estimate, route_bound};
 use crate::clique::bound_of;
 use crate::events::lower;
 use crate::job::{Job, Jobs};
@@ -12,25 +12,42 @@ use crate::message::{TimedMessage, Width, control};
 use crate::problem::{BufferId, Fault, Place, Problem};
 use crate::row::row;
 use crate::schedule::{Figures, Kind, Message, Schedule, TilePlan};
-use crate::search::{Effort, search};
+use crate::search::{Effort, Options, search};
 
-/// Gives every message of a phase its start event, in 32-bit mode.
+/// Gives every message of a phase its start event, with the usual work in 32-bit mode.
 ///
 /// # Errors
 /// What is wrong with the problem; every sound problem has a schedule.
 pub fn schedule(problem: &Problem) -> Result<Schedule, Vec<Fault>> {
-    schedule_with(problem, Effort::DEFAULT)
+    schedule_with(problem, Options::default())
 }
 
-/// As [`schedule`], with more work.
+/// As [`schedule`], with other work and widths.
 ///
 /// # Errors
 /// Those of [`schedule`].
-pub fn schedule_with(problem: &Problem, effort: Effort) -> Result<Schedule, Vec<Fault>> {
+pub fn schedule_with(problem: &Problem, options: Options) -> Result<Schedule, Vec<Fault>> {
     problem.check()?;
-    let jobs = Jobs::new(problem);
+    let jobs = Jobs::new(problem, false);
     let bound = estimate(problem).max(bound_of(&jobs));
-    let found = search(&jobs, bound as i32, effort);
+    let words = || scheduled(problem, &jobs, bound, options.effort);
+    let paired = Some(Jobs::new(problem, options.pairs)).filter(|paired| paired.has_pairs);
+    let Some(paired) = paired else { return Ok(words()) };
+    // Of both ways none is shorter than the smaller bound.
+    let least = bound.min(route_bound(&paired));
+    let mut shorter = scheduled(problem, &paired, least, options.effort);
+    if shorter.figures.horizon > bound {
+        let words = words();
+        if words.figures.horizon < shorter.figures.horizon {
+            shorter = words;
+            shorter.figures.lower_bound = least;
+        }
+    }
+    Ok(shorter)
+}
+
+fn scheduled(problem: &Problem, jobs: &Jobs, bound: u32, effort: Effort) -> Schedule {
+    let found = search(jobs, bound as i32, effort);
     let figures = |kind: Kind| Figures {
         transfers: problem.transfers.len() as u32,
         identical_destinations: identical_destinations(problem),
@@ -39,22 +56,23 @@ pub fn schedule_with(problem: &Problem, effort: Effort) -> Result<Schedule, Vec<
         lower_bound: bound,
         kind,
         improvements: found.improvements,
+        pairs: jobs.jobs.iter().filter(|job| job.width == Width::Pair).count() as u32,
         largest_row_words: 0,
         largest_row_tile: None,
     };
-    let mut shortest = laid_out(problem, &jobs, &found.starts, figures(found.kind));
+    let mut shortest = laid_out(problem, jobs, &found.starts, figures(found.kind));
     for (kind, starts) in &found.rivals {
-        let rival = laid_out(problem, &jobs, starts, figures(*kind));
+        let rival = laid_out(problem, jobs, starts, figures(*kind));
         if row_words(&rival) < row_words(&shortest) {
             shortest = rival;
         }
     }
-    Ok(shortest)
+    shortest
 }
 
 /// A schedule with the given start events.
 fn laid_out(problem: &Problem, jobs: &Jobs, starts: &[i32], figures: Figures) -> Schedule {
-    let messages: Vec<Message> = jobs.jobs.iter().zip(starts).map(|(job, start)| message(problem, job, *start)).collect();
+    let messages: Vec<Message> = jobs.jobs.iter().zip(starts).map(|(job, start)| message(problem, jobs, job, *start)).collect();
     let mut schedule = Schedule { messages, tiles: Vec::new(), apart: Vec::new(), figures };
     let timed = schedule.timed(|_, _| 0);
     schedule.apart = apart(&timed);
@@ -74,17 +92,20 @@ fn row_words(schedule: &Schedule) -> (u32, u32) {
     (schedule.figures.largest_row_words, schedule.tiles.iter().map(|plan| plan.row_words).sum())
 }
 
-fn message(problem: &Problem, job: &Job, start: i32) -> Message {
+fn message(problem: &Problem, jobs: &Jobs, job: &Job, start: i32) -> Message {
     let transfer = &problem.transfers[job.transfer as usize];
     let inside = |place: &Place| Place { offset: place.offset + 4 * job.first_word, ..*place };
+    let places = jobs.arrivals(job).iter().map(|arrival| &transfer.destinations[arrival.destination as usize]);
+    let destinations: Vec<Place> = places.map(inside).collect();
     Message {
         transfer: job.transfer,
         first_word: job.first_word,
-        words: job.words as u32,
+        words: job.words as u32 * job.width.bytes() / 4,
+        width: job.width,
         start: start as u32,
-        control: control(transfer.source.tile, Width::Word, transfer.destinations.iter().map(|place| place.tile)),
+        control: control(transfer.source.tile, job.width, destinations.iter().map(|place| place.tile)),
         source: inside(&transfer.source),
-        destinations: transfer.destinations.iter().map(inside).collect(),
+        destinations,
     }
 }
 
@@ -122,7 +143,7 @@ fn apart(messages: &[TimedMessage]) -> Vec<(TileId, BufferId, BufferId)> {
         let read = Window { from: message.start as i32, to: message.sender_horizon(), buffer: source.buffer };
         windows[source.tile.index()][0].push(read);
         for spot in &message.destinations {
-            let from = message.select(spot.tile) + 52 + 2 * i32::from(spot.tile.physical().row());
+            let from = message.first_store(spot.tile);
             let to = from + message.items as i32 + RECEIVER_GUARD;
             windows[spot.tile.index()][1].push(Window { from, to, buffer: spot.buffer });
         }

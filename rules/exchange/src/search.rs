@@ -45,6 +45,22 @@ impl Effort {
     }
 }
 
+/// What a schedule may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How much work.
+    pub effort: Effort,
+    /// 64-bit items to pairs of tiles where that is legal. Not confirmed on hardware (machine.md c.7).
+    pub pairs: bool,
+}
+
+impl Default for Options {
+    /// The usual work in 32-bit mode.
+    fn default() -> Self {
+        Self { effort: Effort::DEFAULT, pairs: false }
+    }
+}
+
 /// Start events and where they came from.
 pub(crate) struct Found {
     pub(crate) starts: Vec<i32>,

@@ -72,15 +72,12 @@ impl Bar {
         let to: Vec<String> = message.destinations.iter().map(|spot| spot.tile.to_string()).collect();
         let end = self.from + message.items as i32;
         let does = if self.is_send { "sent" } else { "stored" };
-        format!("{} words {} to {}, {does} {}..{end}", message.items, message.source.tile, to.join(","), self.from)
+        format!("{} words {} to {}, {does} {}..{end}", message.bytes() / 4, message.source.tile, to.join(","), self.from)
     }
 }
 
 fn bars(message: &TimedMessage) -> impl Iterator<Item = Bar> + '_ {
-    let received = message.destinations.iter().map(|spot| {
-        let from = message.select(spot.tile) + 52 + 2 * i32::from(spot.tile.physical().row());
-        Bar { tile: spot.tile, is_send: false, from }
-    });
+    let received = message.destinations.iter().map(|spot| Bar { tile: spot.tile, is_send: false, from: message.first_store(spot.tile) });
     received.chain([Bar { tile: message.source.tile, is_send: true, from: message.start as i32 }])
 }
 

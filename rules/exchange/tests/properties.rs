@@ -4,7 +4,7 @@ mod replay;
 
 use std::collections::BTreeMap;
 
-use exchange::{BufferId, Place, PlacedRow, Problem, Transfer, rows, schedule, validate, validate_rows};
+use exchange::{BufferId, Options, Place, PlacedRow, Problem, Transfer, rows, schedule, schedule_with, validate, validate_rows};
 use ipu21::tile::TileId;
 use proptest::prelude::*;
 
@@ -46,6 +46,18 @@ fn problem(wishes: &[Wish]) -> Problem {
     Problem { transfers, serial: Vec::new() }
 }
 
+/// Wide broadcasts to whole pairs among other transfers, in pair mode.
+fn check_pairs(problem: &Problem) -> Result<(), TestCaseError> {
+    let schedule = schedule_with(problem, Options { pairs: true, ..Options::default() })
+        .map_err(|faults| TestCaseError::fail(faults[0].to_string()))?;
+    let violation = |violations: Vec<exchange::Violation>| TestCaseError::fail(violations[0].to_string());
+    validate(problem, &schedule).map_err(violation)?;
+    let rows = rows(&schedule, address_of).map_err(|faults| TestCaseError::fail(faults[0].to_string()))?;
+    let placed: Vec<PlacedRow> = rows.iter().map(|row| PlacedRow { tile: row.tile, address: ROW, words: row.words.clone() }).collect();
+    validate_rows(&schedule.timed(address_of), &placed).map_err(violation)?;
+    Ok(())
+}
+
 fn check(problem: &Problem) -> Result<(), TestCaseError> {
     let schedule = schedule(problem).map_err(|faults| TestCaseError::fail(faults[0].to_string()))?;
     let violation = |violations: Vec<exchange::Violation>| TestCaseError::fail(violations[0].to_string());
@@ -80,6 +92,16 @@ proptest! {
     #[test]
     fn rows_deliver_exactly_the_words_asked(wishes in prop::collection::vec(wish(), 1..40)) {
         check(&problem(&wishes))?;
+    }
+
+    #[test]
+    fn pairs_of_tiles_are_sent_64_bits_among_other_messages(wishes in prop::collection::vec(wish(), 1..16), wide in prop::collection::vec((0..40_u16, 64..300_u32, prop::collection::vec(0..20_u16, 1..5), 0..4_u32, 4..8_u32), 1..8)) {
+        let pairs = |pairs: &[u16]| pairs.iter().flat_map(|pair| [2 * pair, 2 * pair + 1]).collect();
+        let wide = wide.iter().map(|(source, items, receivers, from, into)| (*source, 2 * items, pairs(receivers), *from, *into));
+        let mut all: Vec<Wish> = wide.collect();
+        all.extend(wishes);
+        // Equal places on both members: everything else comes behind.
+        check_pairs(&problem(&all))?;
     }
 
     #[test]

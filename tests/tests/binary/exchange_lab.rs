@@ -48,7 +48,10 @@ fn what_is_wrong_with_a_table_is_said_with_its_place_and_nothing_is_written() {
     let cases: [(&[&str], &str); 6] = [
         (&["schedule", "bad.tsv", "--out", "out.tsv"], "error: bad.tsv:2:20: expected tile:address, found `0`"),
         (&["schedule", "itself.tsv", "--out", "out.tsv"], "error: itself.tsv: transfer 0: tile 0 sends to itself"),
-        (&["schedule", "wide.tsv", "--out", "out.tsv"], "error: wide.tsv: transfer 0: expected width 32, found 64"),
+        (
+            &["schedule", "wide.tsv", "--out", "out.tsv"],
+            "error: wide.tsv: transfer 0: expected width 32, found 64; `--pairs` allows pair mode",
+        ),
         (&["schedule", "none.tsv", "--out", "out.tsv"], "error: none.tsv: No such file or directory"),
         (&["schedule", "phase.tsv", "--effort", "0", "--out", "out.tsv"], "error: --effort: expected 1 to 1000, found 0"),
         (&["check", "phase.tsv", "short.tsv"], "error: short.tsv:3:1: expected a start for each of 8 transfers, found 1"),

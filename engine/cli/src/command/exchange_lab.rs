@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use camino::Utf8Path;
-use exchange::{Effort, PlacedTransfer, Schedule, TextFault, Violation};
+use exchange::{Effort, Options as ScheduleOptions, Piece, PlacedTransfer, Schedule, TextFault, Violation};
 use serde_json::json;
 
 use crate::arguments::{ExchangeCommand, Options};
@@ -18,11 +18,11 @@ const LISTED: usize = 40;
 pub(crate) fn exchange(command: &ExchangeCommand, options: &Options, console: &Console) -> Result<Exit, Fault> {
     let directory = opened::directory(options)?;
     match command {
-        ExchangeCommand::Schedule { phase, out, timeline, effort, json } => {
+        ExchangeCommand::Schedule { phase, out, timeline, effort, pairs, json } => {
             let transfers = read_phase(&directory, phase)?;
-            let found = schedule(&transfers, (phase, *effort, *json), console)?;
+            let found = schedule(&transfers, phase, (*effort, *pairs), *json, console)?;
             if let Some(file) = out {
-                write(&directory, file, exchange::starts_text(&found).as_bytes())?;
+                write(&directory, file, exchange::starts_text(&found, &transfers).as_bytes())?;
             }
             if let Some(file) = timeline {
                 write(&directory, file, exchange::timeline(&found).as_bytes())?;
@@ -32,8 +32,8 @@ pub(crate) fn exchange(command: &ExchangeCommand, options: &Options, console: &C
         ExchangeCommand::Check { phase, schedule, json } => {
             let transfers = read_phase(&directory, phase)?;
             let text = read_text(&directory, schedule)?;
-            let starts = exchange::read_starts(&text, transfers.len()).map_err(|fault| at(schedule, &fault))?;
-            Ok(check(&transfers, &starts, *json, console))
+            let pieces = exchange::read_starts(&text, &transfers).map_err(|fault| at(schedule, &fault))?;
+            Ok(check(&transfers, &pieces, *json, console))
         }
     }
 }
@@ -47,19 +47,24 @@ fn read_phase(directory: &Utf8Path, file: &Utf8Path) -> Result<Vec<PlacedTransfe
 }
 
 /// Schedules a phase and tells the figures.
-fn schedule(transfers: &[PlacedTransfer], (file, effort, json): (&Utf8Path, u32, bool), console: &Console) -> Result<Schedule, Fault> {
-    if let Some(index) = transfers.iter().position(|transfer| transfer.is_paired) {
-        return Err(Fault::input(format!("{file}: transfer {index}: expected width 32, found 64; only `exchange check` takes pair mode")));
+fn schedule(
+    transfers: &[PlacedTransfer],
+    file: &Utf8Path,
+    (effort, pairs): (u32, bool),
+    json: bool,
+    console: &Console,
+) -> Result<Schedule, Fault> {
+    if let Some(index) = transfers.iter().position(|transfer| transfer.is_paired).filter(|_| !pairs) {
+        return Err(Fault::input(format!("{file}: transfer {index}: expected width 32, found 64; `--pairs` allows pair mode")));
     }
     let effort = Effort::new(effort).ok_or_else(|| Fault::input(format!("--effort: expected 1 to {}, found {effort}", Effort::MAX)))?;
     let started = Instant::now();
-    let found = exchange::schedule_with(&exchange::problem_of(transfers), effort).map_err(|faults| {
+    let found = exchange::schedule_with(&exchange::problem_of(transfers), ScheduleOptions { effort, pairs }).map_err(|faults| {
         let faults: Vec<String> = faults.iter().map(|fault| format!("{file}: {fault}")).collect();
         Fault::input(faults.join("\n"))
     })?;
     let milliseconds = started.elapsed().as_secs_f64() * 1e3;
-    let starts: Vec<u32> = found.messages.iter().map(|message| message.start).collect();
-    if let Err(violations) = exchange::judge(transfers, &starts) {
+    if let Err(violations) = exchange::judge(transfers, &exchange::pieces_of(&found)) {
         return Err(Fault::failed(format!("{file}: the schedule found is not valid:\n{}", listed(&violations))));
     }
     let figures = &found.figures;
@@ -76,6 +81,7 @@ fn schedule(transfers: &[PlacedTransfer], (file, effort, json): (&Utf8Path, u32,
                 "proven": is_proven,
                 "kind": kind,
                 "improvements": figures.improvements,
+                "pairs": figures.pairs,
                 "largest_row_words": figures.largest_row_words,
                 "milliseconds": milliseconds,
             })
@@ -83,13 +89,14 @@ fn schedule(transfers: &[PlacedTransfer], (file, effort, json): (&Utf8Path, u32,
         );
     } else {
         console.result(&format!(
-            "transfers={} initial={} horizon={} bound={} gap={} proven={is_proven} kind={kind} improvements={} largestRowWords={} ms={milliseconds:.1}",
+            "transfers={} initial={} horizon={} bound={} gap={} proven={is_proven} kind={kind} improvements={} pairs={} largestRowWords={} ms={milliseconds:.1}",
             figures.transfers,
             figures.initial_horizon,
             figures.horizon,
             figures.lower_bound,
             figures.gap(),
             figures.improvements,
+            figures.pairs,
             figures.largest_row_words
         ));
     }
@@ -104,8 +111,8 @@ fn listed(violations: &[Violation]) -> String {
     lines.join("\n")
 }
 
-fn check(transfers: &[PlacedTransfer], starts: &[u32], json: bool, console: &Console) -> Exit {
-    match exchange::judge(transfers, starts) {
+fn check(transfers: &[PlacedTransfer], pieces: &[Piece], json: bool, console: &Console) -> Exit {
+    match exchange::judge(transfers, pieces) {
         Ok(judged) => {
             if json {
                 console.result(&json!({"valid": true, "horizon": judged.horizon, "largest_row_words": judged.row_words}).to_string());

@@ -115,6 +115,7 @@ fn program() -> Expanded {
             Checkpoint { operation: 1, name: "moved".to_owned(), tensor: binding("moved", Group::Output, 0, 3) },
         ],
         operations: vec!["mix".to_owned(), "move".to_owned()],
+        pairs: false,
     }
 }
 

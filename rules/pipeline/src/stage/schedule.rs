@@ -1,6 +1,6 @@
 //! The schedule of one exchange phase.
 
-use exchange::{BufferId, Effort, Problem, Schedule};
+use exchange::{BufferId, Effort, Options, Problem, Schedule};
 use graph::{Artifact, Db, Failure, Made, data_of, load, stage};
 use serde::{Deserialize, Serialize};
 
@@ -29,14 +29,15 @@ pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Sch
     let expanded = expanded(db, finalist_key)?;
     let facts = &expanded.facts().phases[phase as usize];
     let serial = if round == 0 { Vec::new() } else { given_up(db, finalist_key, &facts.buffers)? };
-    let times = data_of::<Program>(db, label)?.layout.effort;
-    let inputs = [("problem", facts.problem), ("serial", digest_of(&serial)), ("effort", digest_of(&times))];
+    let layout = &data_of::<Program>(db, label)?.layout;
+    let (times, pairs) = (layout.effort, layout.pairs);
+    let inputs = [("problem", facts.problem), ("serial", digest_of(&serial)), ("effort", digest_of(&times)), ("pairs", digest_of(&pairs))];
     let spec = spec("schedule", &[Crate::Exchange, Crate::Ipu21], label).index(format!("{finalist}.{phase}"));
     stage(db, &spec, &inputs, || {
         let program = load(db, &expanded)?;
         let problem = Problem { serial: serial.clone(), ..program.phases[phase as usize].on_its_own() };
-        let effort = Effort::new(times).unwrap_or(Effort::DEFAULT);
-        let schedule = exchange::schedule_with(&problem, effort).map_err(|found| faults(&found))?;
+        let options = Options { effort: Effort::new(times).unwrap_or(Effort::DEFAULT), pairs };
+        let schedule = exchange::schedule_with(&problem, options).map_err(|found| faults(&found))?;
         exchange::validate(&problem, &schedule).map_err(|found| faults(&found))?;
         let figures = schedule.figures;
         let facts = ScheduleFacts { horizon: figures.horizon, row_bytes: 4 * figures.largest_row_words };
@@ -50,6 +51,7 @@ pub fn schedule<'db>(db: &'db dyn Db, key: PhaseKey<'db>) -> Result<Artifact<Sch
             .figure("proven", figures.gap() == 0)
             .figure("selected_kind", format!("{:?}", figures.kind).to_lowercase())
             .figure("improvements", figures.improvements)
+            .figure("pairs", figures.pairs)
             .figure("largest_row_words", figures.largest_row_words)
             .figure("largest_row_tile", figures.largest_row_tile.map_or(-1, |tile| i64::from(tile.get()))))
     })
