@@ -53,6 +53,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "WHEN", global = true, default_value = "auto")]
     pub(crate) color: Color,
 
+    /// End at the first point of a sweep that fails; otherwise all points are built, and those that fail are results
+    #[arg(long, global = true, conflicts_with = "keep_going")]
+    pub(crate) fail_fast: bool,
+
+    /// Build the other targets of the command when one fails, too
+    #[arg(long, global = true)]
+    pub(crate) keep_going: bool,
+
     /// Change a field of the targets that have it, for this command only: `--set layout.tiles=32`
     #[arg(long = "set", value_name = "FIELD=VALUE", global = true)]
     pub(crate) changes: Vec<String>,

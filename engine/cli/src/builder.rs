@@ -29,6 +29,7 @@ pub(crate) struct Builder {
     root: Utf8PathBuf,
     console: Arc<Console>,
     run: Arc<Run>,
+    keeps_going: bool,
 }
 
 /// The run that is being recorded, and where it goes.
@@ -132,7 +133,14 @@ impl Builder {
         run.request(&named.collect::<Vec<_>>());
         let sources = surroundings.sources();
         let builder = |work| {
-            let builder = Builder { work, key, root: surroundings.root().to_owned(), console: console.clone(), run: run.clone() };
+            let builder = Builder {
+                work,
+                key,
+                root: surroundings.root().to_owned(),
+                console: console.clone(),
+                run: run.clone(),
+                keeps_going: options.keep_going,
+            };
             run.request(&builder.labels());
             builder
         };
@@ -195,14 +203,14 @@ impl Builder {
         if report.cached {
             self.console.tell(&format!("{} cached=true", report.label));
         }
-        if report.kind == RuleKind::Built {
+        if report.kind != RuleKind::Run {
             for export in &report.exports {
                 self.console.tell(&format!("{} {}", report.label, export.strip_prefix(&self.root).unwrap_or(export)));
             }
         }
     }
 
-    /// Builds the requested targets in order up to the first that gives nothing; fails when a verdict does.
+    /// Builds the requested targets in order, unless it keeps going up to the first that gives nothing; fails when a verdict does.
     pub(crate) fn build_all(&mut self) -> Result<Exit, Fault> {
         self.build_all_and_tell_lasting().map(|(exit, _)| exit)
     }
@@ -211,9 +219,20 @@ impl Builder {
     pub(crate) fn build_all_and_tell_lasting(&mut self) -> Result<(Exit, Vec<Label>), Fault> {
         let (mut exit, mut lasting) = (Exit::Success, Vec::new());
         for label in self.labels() {
-            let report = self.build(&label).inspect_err(|fault| self.keep(fault.into()))?;
+            let report = match self.build(&label) {
+                Ok(report) => report,
+                Err(fault) if self.keeps_going && fault.exit != Exit::Interrupted => {
+                    self.console.fault(&fault);
+                    exit = exit.max(fault.exit);
+                    continue;
+                }
+                Err(fault) => {
+                    self.keep((&fault).into());
+                    return Err(fault);
+                }
+            };
             if !report.success {
-                exit = Exit::Failed;
+                exit = exit.max(Exit::Failed);
             }
             if report.recorded {
                 lasting.push(label);
@@ -288,6 +307,7 @@ pub(crate) fn engine(
     run: &Arc<Run>,
 ) -> Result<Engine, Fault> {
     let engine = plain_engine(store, sources, options.threads(), run.clone())?;
+    let engine = if options.fail_fast { engine.failing_fast() } else { engine };
     interruption::arm(engine.interrupt_handle(), console.clone(), run.clone());
     Ok(engine)
 }

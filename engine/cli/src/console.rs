@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use graph::{Event, EventSink, Progress, RunRecord, TargetReport};
+use graph::{Event, EventSink, PointEvent, Progress, RunRecord, TargetReport};
 
 use crate::arguments::{Color, Options};
 use crate::event_file::EventFile;
@@ -125,6 +125,16 @@ impl Console {
         if self.colored { format!("\x1b[1;{code}m{word}\x1b[0m") } else { word.to_owned() }
     }
 
+    /// A failed point is told when it fails; the best one so far where no live table shows it.
+    fn point(&self, point: &PointEvent) {
+        let PointEvent { label, done, total, value, .. } = point;
+        if let Some(message) = &point.message {
+            self.tell(&format!("{} {label}: {message}", self.painted("failed", Paint::Red)));
+        } else if let Some(value) = value.filter(|_| point.is_best && !self.live.is_shown()) {
+            self.tell(&format!("best of {done} of {total} points: {}={value} {label}", point.objective.figure()));
+        }
+    }
+
     fn count(&self, progress: Progress) {
         match progress {
             Progress::Started => 0,
@@ -150,6 +160,7 @@ impl EventSink for Console {
             Event::Store(report) => self.tell(&format!("{} {report}", self.painted("store:", Paint::Yellow))),
             Event::Notice { label: Some(label), message } => self.tell(&format!("{label}: {message}")),
             Event::Notice { label: None, message } => self.tell(message),
+            Event::Point(point) => self.point(point),
             Event::WaveStarted { .. } | Event::WaveAdvanced { .. } | Event::WaveEnded { .. } | Event::Work { .. } => {}
         }
     }

@@ -61,6 +61,17 @@ enum Line<'a> {
         lines: &'a [String],
         exports: &'a [camino::Utf8PathBuf],
     },
+    Point {
+        label: String,
+        done: usize,
+        total: usize,
+        cached: bool,
+        success: bool,
+        objective: &'a str,
+        value: Option<f64>,
+        is_best: bool,
+        message: Option<&'a str>,
+    },
 }
 
 /// An object in the order of the stage.
@@ -127,6 +138,17 @@ fn line(event: &Event) -> Option<Line<'_>> {
         Event::Stage(event) => Some(stage(event)),
         Event::WaveStarted { label, wave, total } => Some(Line::Wave { label: label.to_string(), wave, total: *total }),
         Event::WaveAdvanced { .. } | Event::WaveEnded { .. } | Event::Work { .. } => None,
+        Event::Point(point) => Some(Line::Point {
+            label: point.label.to_string(),
+            done: point.done,
+            total: point.total,
+            cached: point.cached,
+            success: point.success,
+            objective: point.objective.figure(),
+            value: point.value,
+            is_best: point.is_best,
+            message: point.message.as_deref(),
+        }),
         Event::Store(report) => Some(Line::Store { message: report.to_string() }),
         Event::Notice { label, message } => Some(Line::Notice { label: label.as_ref().map(ToString::to_string), message }),
     }

@@ -128,7 +128,7 @@ pub(crate) fn store_directory(options: &Options) -> Result<Utf8PathBuf, Fault> {
 }
 
 fn bracketed(label: &Label) -> Fault {
-    Fault::input(format!("`{label}` names a part of a target; expected the whole target, `{}`", label.target()))
+    Fault::input(format!("`{label}` names an artifact of a target; expected the whole target, `{}`", label.target()))
 }
 
 fn default_store() -> Result<Utf8PathBuf, Fault> {

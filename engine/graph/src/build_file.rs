@@ -23,6 +23,7 @@ impl BuildFile {
                 let text = self.overrides.get(*number).map_or("", String::as_str);
                 Place { file: format!("--set {text}"), line: 0, column: 0 }
             }
+            Span::Elsewhere(place) => Place::clone(place),
         }
     }
 

@@ -1,6 +1,7 @@
 //! From a loaded workspace to a target's outcome: shallow key, record, and only then waves and stages.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Instant;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -8,8 +9,8 @@ use store::{Digest, RecordKind, References};
 
 use crate::target_table::TargetTable;
 use crate::{
-    Db, Engine, Event, Export, Failure, Label, LoadedTarget, NotedStage, Outcome, Rule, RuleKind, StageEntry, StageNote, TargetInputs,
-    TargetRecord, Workspace, export,
+    Db, Engine, Event, Export, Failure, KeptFailure, Label, LoadedTarget, NotedStage, Outcome, Rule, RuleKind, StageEntry, StageNote,
+    TargetInputs, TargetRecord, Workspace, build_points, export,
 };
 
 /// Targets whose records are looked up together: one by one they took a tenth of a build of 100,000 small targets.
@@ -30,7 +31,7 @@ pub struct TargetReport {
     pub lines: Vec<String>,
     /// See [`Outcome::data`].
     pub data: Vec<u8>,
-    /// The exported files, absolute.
+    /// The exported files, absolute; none of a target whose files were not written.
     pub exports: Vec<Utf8PathBuf>,
     /// The target's shallow key.
     pub shallow_key: Digest,
@@ -64,6 +65,8 @@ impl Engine {
     /// at the first failure it stops.
     pub fn build_targets(&mut self, workspace: &Workspace, labels: &[Label]) -> Result<Vec<TargetReport>, Failure> {
         let mut table = self.tabulate(workspace, labels)?;
+        let asked = table.find(labels).into_iter().flatten().collect();
+        table.set_asked(asked);
         let mut reports = Vec::new();
         for target in table.find(labels).into_iter().flatten() {
             let built = self.build_below(workspace, &mut table, target)?;
@@ -127,9 +130,29 @@ impl Engine {
     }
 
     fn build_each(&mut self, workspace: &Workspace, table: &mut TargetTable, target: usize) -> Result<Vec<(usize, TargetReport)>, Failure> {
+        let waiting = Waiting::of(table, target);
         let mut reports = Vec::new();
+        self.build_in_order(workspace, table, &waiting.before, &mut reports)?;
+        if !waiting.points.is_empty() {
+            for (number, report) in build_points::build(self, workspace, table, &waiting.points)? {
+                self.set_outcome(&report.label, report.outcome);
+                table.set_done(number, report.outcome);
+                reports.push((number, report));
+            }
+        }
+        self.build_in_order(workspace, table, &waiting.behind, &mut reports)?;
+        Ok(reports)
+    }
+
+    /// Builds these targets one after another; each has what it needs among those before it.
+    fn build_in_order(
+        &mut self,
+        workspace: &Workspace,
+        table: &mut TargetTable,
+        waiting: &[usize],
+        reports: &mut Vec<(usize, TargetReport)>,
+    ) -> Result<(), Failure> {
         let mut read = Vec::new();
-        let waiting = table.not_done_below(target);
         let mut listed = BTreeSet::new();
         for (place, &number) in waiting.iter().enumerate() {
             if place % LOOK_AHEAD == 0 {
@@ -142,7 +165,7 @@ impl Engine {
             let loaded = workspace.target(&label);
             let loaded = loaded.ok_or_else(|| Failure::build("its declaration is not loaded").at_label(&label))?;
             let outcome = if loaded.rule().kind().is_built() {
-                let report = self.build_one(workspace, loaded, key, listed.contains(&key))?;
+                let report = self.build_one(workspace, table, (number, loaded), listed.contains(&key))?;
                 let outcome = report.outcome;
                 if !report.cached {
                     // Of what nothing was built from there is nothing to explain.
@@ -162,7 +185,7 @@ impl Engine {
             self.set_outcome(&label, outcome);
             table.set_done(number, outcome);
         }
-        Ok(reports)
+        Ok(())
     }
 
     /// Makes the exported files what they should be, when they are written at all; their paths.
@@ -174,50 +197,164 @@ impl Engine {
         }
     }
 
-    fn build_one(&mut self, workspace: &Workspace, target: &LoadedTarget, key: Digest, is_listed: bool) -> Result<TargetReport, Failure> {
-        let label = target.label();
-        if self.shared().is_interrupted() {
-            return Err(Failure::interrupted().at_label(label));
-        }
-        let folder = workspace.artifacts_of(label);
+    /// What is recorded of a target, with its files made what they should be; `None` when it has to be built.
+    pub(crate) fn recorded(
+        &self,
+        workspace: &Workspace,
+        target: &LoadedTarget,
+        key: Digest,
+        is_listed: bool,
+        is_exported: bool,
+    ) -> Result<Option<Found>, Failure> {
         let record: Option<TargetRecord> = match is_listed {
             true => self.shared().record(RecordKind::Target, &key)?,
             false => self.shared().unwritten_record(RecordKind::Target, &key),
         };
-        if let Some(record) = record {
-            match self.restore(target.rule().as_ref(), &folder, &record.exports) {
-                Ok(exports) => return Ok(report(target, key, Found { record, exports, cached: true, recorded: true })),
-                // The exports' blobs are gone: the stages that made them run again.
-                Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => {
-                    self.shared().report_store();
-                    self.shared().store().remove_record(RecordKind::Target, &key)?;
-                }
-                Err(failure) => return Err(failure.at_label(label)),
+        // Elsewhere than at a point, a failure is no result: trying again is what was asked for.
+        let Some(record) = record.filter(|record| record.failure.is_none() || target.label().is_at_point()) else { return Ok(None) };
+        let restored = if is_exported {
+            self.restore(target.rule().as_ref(), &workspace.artifacts_of(target.label()), &record.exports)
+        } else {
+            Ok(Vec::new())
+        };
+        match restored {
+            Ok(exports) => Ok(Some(Found { record, exports, cached: true, recorded: true })),
+            // The exports' blobs are gone: the stages that made them run again.
+            Err(failure) if matches!(failure.cause(), crate::Cause::Lost(_)) => {
+                self.shared().report_store();
+                self.shared().store().remove_record(RecordKind::Target, &key)?;
+                Ok(None)
             }
+            Err(failure) => Err(failure.at_label(target.label())),
         }
-        let built = self.build(|engine| {
-            let outcome = run_rule(engine, target)?;
-            let recorded = outcome.recorded;
-            let (record, references) = record_of(engine, workspace, target, outcome);
-            let exports = engine.restore(target.rule().as_ref(), &folder, &record.exports)?;
-            if recorded {
-                engine.shared().add_record(RecordKind::Target, key, &record, references)?;
+    }
+
+    fn build_one(
+        &mut self,
+        workspace: &Workspace,
+        table: &TargetTable,
+        (number, target): (usize, &LoadedTarget),
+        is_listed: bool,
+    ) -> Result<TargetReport, Failure> {
+        let (label, key) = (target.label(), table.key(number));
+        if self.shared().is_interrupted() {
+            return Err(Failure::interrupted().at_label(label));
+        }
+        let found = match self.recorded(workspace, target, key, is_listed, true)? {
+            Some(found) => found,
+            None => {
+                let records = self.records_below(table, number, target)?;
+                let built = self.build(|engine| made(engine, workspace, target, key, &records, true));
+                match built.map_err(|failure| located(failure, label)) {
+                    Ok(found) => found,
+                    Err(failure) => match KeptFailure::of(&failure).filter(|_| label.is_at_point()) {
+                        Some(kept) => failed(self, workspace, target, key, kept, true)?,
+                        None => return Err(failure),
+                    },
+                }
             }
-            Ok(Found { record, exports, cached: false, recorded })
-        });
-        let found = built.map_err(|failure| match failure.label() {
-            Some(_) => failure,
-            None => failure.at_label(label),
-        })?;
-        Ok(report(target, key, found))
+        };
+        match &found.record.failure {
+            Some(failure) => Err(failure.failure()),
+            None => Ok(report(target, key, found)),
+        }
+    }
+
+    /// What the targets in its fields gave, of a rule that wants to know.
+    fn records_below(&self, table: &TargetTable, number: usize, target: &LoadedTarget) -> Result<Vec<(Label, Arc<TargetRecord>)>, Failure> {
+        if !target.rule().reads_records() {
+            return Ok(Vec::new());
+        }
+        let mut records = Vec::new();
+        for (used, below) in target.dependencies().iter().zip(table.dependencies(number)) {
+            let record: Option<TargetRecord> = self.shared().record(RecordKind::Target, &table.key(below))?;
+            let nothing = || Failure::build(format!("`{}` leaves no record: its results hold for one build only", used.label));
+            records.push((used.label.clone(), Arc::new(record.ok_or_else(|| nothing().at_label(target.label()))?)));
+        }
+        Ok(records)
     }
 }
 
-fn run_rule(engine: &Engine, target: &LoadedTarget) -> Result<Outcome, Failure> {
+/// Targets that have to be built, in three parts that are built one after another.
+struct Waiting {
+    before: Vec<usize>,
+    /// At points of sweeps, which are needed by a target that is at none.
+    points: Vec<usize>,
+    behind: Vec<usize>,
+}
+
+impl Waiting {
+    fn of(table: &TargetTable, target: usize) -> Waiting {
+        let mut waiting = Waiting { before: Vec::new(), points: Vec::new(), behind: Vec::new() };
+        let are_points_results = !table.is_at_point(target);
+        let mut behind = BTreeSet::new();
+        for number in table.not_done_below(target) {
+            if are_points_results && table.is_at_point(number) {
+                waiting.points.push(number);
+            } else if table.dependencies(number).any(|used| behind.contains(&used) || (are_points_results && table.is_at_point(used))) {
+                behind.insert(number);
+                waiting.behind.push(number);
+            } else {
+                waiting.before.push(number);
+            }
+        }
+        waiting
+    }
+}
+
+/// Builds a target, and records what it gives.
+pub(crate) fn made(
+    engine: &Engine,
+    workspace: &Workspace,
+    target: &LoadedTarget,
+    key: Digest,
+    records: &[(Label, Arc<TargetRecord>)],
+    is_exported: bool,
+) -> Result<Found, Failure> {
+    let at_label = |failure: Failure| located(failure, target.label());
+    let outcome = run_rule(engine, target, records).map_err(at_label)?;
+    let recorded = outcome.recorded;
+    let (record, references) = record_of(engine, workspace, target, outcome);
+    let exports = if is_exported {
+        engine.restore(target.rule().as_ref(), &workspace.artifacts_of(target.label()), &record.exports).map_err(at_label)?
+    } else {
+        Vec::new()
+    };
+    if recorded {
+        engine.shared().add_record(RecordKind::Target, key, &record, references)?;
+    }
+    Ok(Found { record, exports, cached: false, recorded })
+}
+
+/// With a label at any rate.
+fn located(failure: Failure, label: &Label) -> Failure {
+    if failure.label().is_some() { failure } else { failure.at_label(label) }
+}
+
+/// Records that a target at a point gives nothing; with the stages that it is made of as far as it came, when it was begun.
+pub(crate) fn failed(
+    engine: &Engine,
+    workspace: &Workspace,
+    target: &LoadedTarget,
+    key: Digest,
+    failure: KeptFailure,
+    was_begun: bool,
+) -> Result<Found, Failure> {
+    let outcome = Outcome { success: false, ..Outcome::default() };
+    let (record, references) = match was_begun {
+        true => record_of(engine, workspace, target, outcome),
+        false => (TargetRecord::of(outcome, Vec::new(), Vec::new()), References::default()),
+    };
+    let record = TargetRecord { failure: Some(failure), ..record };
+    engine.shared().add_record(RecordKind::Target, key, &record, references)?;
+    Ok(Found { record, exports: Vec::new(), cached: false, recorded: true })
+}
+
+fn run_rule(engine: &Engine, target: &LoadedTarget, records: &[(Label, Arc<TargetRecord>)]) -> Result<Outcome, Failure> {
     for wave in target.rule().waves() {
         wave(engine, target.label())?;
     }
-    target.rule().finish(engine, target.label())
+    target.rule().finish_over(engine, target.label(), records)
 }
 
 /// The record and what it refers to: the blobs of exports and the records of all stages, those of the targets below included.
@@ -241,19 +378,25 @@ fn record_of(engine: &Engine, workspace: &Workspace, target: &LoadedTarget, outc
             below.push((id.label.to_string(), entry));
         }
     }
-    let Outcome { success, lines, data, exports, .. } = outcome;
-    (TargetRecord { success, lines, data, exports, stages, below }, references)
+    (TargetRecord::of(outcome, stages, below), references)
+}
+
+impl TargetRecord {
+    fn of(outcome: Outcome, stages: Vec<StageEntry>, below: Vec<(String, StageEntry)>) -> TargetRecord {
+        let Outcome { success, lines, data, figures, exports, .. } = outcome;
+        TargetRecord { success, lines, data, figures, failure: None, exports, stages, below }
+    }
 }
 
 /// A target's record, looked up or just made.
-struct Found {
-    record: TargetRecord,
-    exports: Vec<Utf8PathBuf>,
-    cached: bool,
-    recorded: bool,
+pub(crate) struct Found {
+    pub(crate) record: TargetRecord,
+    pub(crate) exports: Vec<Utf8PathBuf>,
+    pub(crate) cached: bool,
+    pub(crate) recorded: bool,
 }
 
-fn report(target: &LoadedTarget, key: Digest, found: Found) -> TargetReport {
+pub(crate) fn report(target: &LoadedTarget, key: Digest, found: Found) -> TargetReport {
     let Found { record, exports, cached, recorded } = found;
     TargetReport {
         label: target.label().clone(),

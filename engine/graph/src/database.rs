@@ -45,6 +45,8 @@ pub struct Engine {
     shuffle: Option<u64>,
     /// Whether exported files are written.
     pub(crate) exports: bool,
+    /// Whether the first point of a sweep that fails ends the build.
+    pub(crate) fail_fast: bool,
 }
 
 #[derive(Default)]
@@ -122,6 +124,7 @@ impl Engine {
             pool: Arc::new(pool),
             shuffle: options.shuffle,
             exports: true,
+            fail_fast: false,
         })
     }
 
@@ -129,6 +132,12 @@ impl Engine {
     #[must_use]
     pub fn without_exports(self) -> Engine {
         Engine { exports: false, ..self }
+    }
+
+    /// The same, ending a build at the first point of a sweep that fails instead of building the others.
+    #[must_use]
+    pub fn failing_fast(self) -> Engine {
+        Engine { fail_fast: true, ..self }
     }
 
     /// Declares a target, or with `None` takes it away. Does nothing when nothing changed.

@@ -129,6 +129,15 @@ pub enum Problem {
         /// All targets of the package.
         known: Vec<String>,
     },
+    /// A point that its sweep does not have.
+    UnknownPoint {
+        /// The label.
+        found: Label,
+        /// Points like it.
+        nearest: Vec<String>,
+        /// A point that it has.
+        first: Option<String>,
+    },
     /// A label that names a target of another kind.
     WrongKind {
         /// The label.
@@ -178,6 +187,7 @@ impl Problem {
             Problem::UnknownRepository { found, .. } => format!("unknown repository `@{found}`"),
             Problem::UnknownPackage { found, .. } => format!("unknown package `{found}`"),
             Problem::UnknownTarget { found, .. } => format!("unknown target `{found}`"),
+            Problem::UnknownPoint { found, .. } => format!("`{}` has no point `{found}`", found.sweep()),
             Problem::WrongKind { found, rule, .. } => format!("`{found}` is a `{rule}`"),
             Problem::Cycle { members } => {
                 let names: Vec<String> = members.iter().chain(members.first()).map(ToString::to_string).collect();
@@ -203,6 +213,10 @@ impl Problem {
             Problem::UnknownRepository { known, .. } => one_of(&known.iter().map(|name| format!("@{name}")).collect::<Vec<_>>()),
             Problem::UnknownPackage { .. } => "a directory with a BUILD.toml".to_owned(),
             Problem::UnknownTarget { known, .. } => one_of(known),
+            Problem::UnknownPoint { first, found, .. } => match first {
+                Some(first) => format!("one of its points, as `{first}`"),
+                None => format!("a label without point: `{}` is no sweep", found.sweep()),
+            },
             Problem::WrongKind { accepts, .. } => {
                 let names: Vec<String> = accepts.iter().map(|name| format!("`{name}`")).collect();
                 format!("a {}", names.join(" or "))
@@ -222,6 +236,7 @@ impl Problem {
             | Problem::Value { nearest, .. }
             | Problem::NoSource { nearest, .. }
             | Problem::UnknownPackage { nearest, .. }
+            | Problem::UnknownPoint { nearest, .. }
             | Problem::UnknownTarget { nearest, .. } => nearest,
             _ => &[],
         }

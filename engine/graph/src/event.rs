@@ -1,12 +1,13 @@
 //! What the engine tells while it works; the command line prints it, tests count it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize, Serializer};
 use store::{Digest, StoreReport};
 
-use crate::{Label, StageName};
+use crate::{Label, Objective, StageName};
 
 /// The value of a named figure of a stage.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -37,6 +38,17 @@ impl Serialize for Figure {
             Figure::Float(value) => serializer.serialize_newtype_variant("Figure", 1, "Float", value),
             Figure::Text(value) => serializer.serialize_newtype_variant("Figure", 2, "Text", value),
             Figure::Flag(value) => serializer.serialize_newtype_variant("Figure", 3, "Flag", value),
+        }
+    }
+}
+
+impl Figure {
+    /// As a number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Figure::Integer(value) => Some(*value as f64),
+            Figure::Float(value) => Some(*value),
+            Figure::Text(_) | Figure::Flag(_) => None,
         }
     }
 }
@@ -136,6 +148,29 @@ pub struct StageEvent {
     pub figures: Vec<(String, Figure)>,
 }
 
+/// A point of a sweep is done.
+#[derive(Clone, Debug)]
+pub struct PointEvent {
+    /// Which.
+    pub label: Label,
+    /// Points done so far, of all that have to be built.
+    pub done: usize,
+    /// All that have to be built.
+    pub total: usize,
+    /// Whether nothing had to be built for it.
+    pub cached: bool,
+    /// Whether it gave something, and its verdict is a pass.
+    pub success: bool,
+    /// The objective's figure.
+    pub value: Option<f64>,
+    /// Whether that is the best so far.
+    pub is_best: bool,
+    /// What makes one better than another.
+    pub objective: Objective,
+    /// What is wrong with it.
+    pub message: Option<Arc<str>>,
+}
+
 /// What the engine tells.
 #[derive(Clone, Debug)]
 pub enum Event {
@@ -170,6 +205,8 @@ pub enum Event {
         /// Wall time from its start.
         elapsed: Duration,
     },
+    /// A point of a sweep is done.
+    Point(PointEvent),
     /// The engine was at work on something else than stages, and has just finished.
     Work {
         /// What it was: `declarations`, `keys`, `exports`, `store`.

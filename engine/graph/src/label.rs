@@ -2,10 +2,13 @@
 //!
 //! ```text
 //! label   = ["@" repository] "//" [package] [":" target] | ":" target
-//!           then at most one "[" key "=" value {"," key "=" value} "]"
+//!           then at most one "[" key "=" value {"," key "=" value} "]" [member]
 //!           then at most one "[" stage ["/" index] "]"
+//! member  = ":" target | "//" [package] ":" target
 //! pattern = label | ["@" repository] "//" [package "/"] "..."
 //! ```
+//!
+//! `//a:sweep[tiles=8]` is a point of a sweep, `//a:sweep[tiles=8]:program` the target `//a:program` as it is at that point.
 //!
 //! `//a/b` is `//a/b:b`. Names are made of letters, digits and `_ - . +`; a package is names joined by `/`.
 
@@ -61,7 +64,8 @@ impl fmt::Display for StageName {
     }
 }
 
-/// The name of a target, or of a point or an artifact of it. Displayed in full: `//nets:mlp[tiles=64][schedules/3]`.
+/// The name of a target, which may be a point of a sweep or a member of one, or of an artifact of it. Displayed in full:
+/// `//nets:mlp[tiles=64][schedules/3]`.
 ///
 /// As a field of a rule's schema it deserialises from a label relative to the declaring package and makes the named
 /// target a dependency (see [`crate::Declaration`]).
@@ -76,12 +80,17 @@ struct Parts {
     package: PackageName,
     name: String,
     point: BTreeMap<String, String>,
+    /// Package and name of the target that this one is at the point; none for the point itself.
+    member: Option<(PackageName, String)>,
     stage: Option<StageName>,
 }
 
+type PartsInOrder<'a> =
+    (&'a PackageName, &'a String, &'a BTreeMap<String, String>, &'a Option<(PackageName, String)>, &'a Option<StageName>);
+
 impl Parts {
-    fn in_order(&self) -> (&PackageName, &String, &BTreeMap<String, String>, &Option<StageName>) {
-        (&self.package, &self.name, &self.point, &self.stage)
+    fn in_order(&self) -> PartsInOrder<'_> {
+        (&self.package, &self.name, &self.point, &self.member, &self.stage)
     }
 }
 
@@ -133,13 +142,19 @@ impl std::error::Error for LabelFault {}
 impl Label {
     /// The label of a target.
     pub fn new(package: PackageName, name: &str) -> Label {
-        Label::of(package, name.to_owned(), BTreeMap::new(), None)
+        Label::of(package, name.to_owned(), BTreeMap::new(), None, None)
     }
 
-    fn of(package: PackageName, name: String, point: BTreeMap<String, String>, stage: Option<StageName>) -> Label {
+    fn of(
+        package: PackageName,
+        name: String,
+        point: BTreeMap<String, String>,
+        member: Option<(PackageName, String)>,
+        stage: Option<StageName>,
+    ) -> Label {
         let mut hasher = std::collections::hash_map::DefaultHasher::new();
-        (&package, &name, &point, &stage).hash(&mut hasher);
-        Label(Arc::new(Parts { hash: hasher.finish(), package, name, point, stage }))
+        (&package, &name, &point, &member, &stage).hash(&mut hasher);
+        Label(Arc::new(Parts { hash: hasher.finish(), package, name, point, member, stage }))
     }
 
     /// Parses `text` as it stands in `package`.
@@ -174,30 +189,97 @@ impl Label {
         self.0.stage.as_ref()
     }
 
-    /// This label without point and artifact.
+    /// This label without artifact: that of a target.
     pub fn target(&self) -> Label {
-        if self.0.point.is_empty() && self.0.stage.is_none() {
+        if self.0.stage.is_none() {
             return self.clone();
         }
+        self.changed(self.0.point.clone(), self.0.member.clone(), None)
+    }
+
+    /// The sweep that a point or a member of one belongs to; of other labels the target itself.
+    pub fn sweep(&self) -> Label {
+        if self.0.point.is_empty() {
+            return self.target();
+        }
         Label::new(self.0.package.clone(), &self.0.name)
+    }
+
+    /// Whether it is a point of a sweep, or a member of one.
+    pub fn is_at_point(&self) -> bool {
+        !self.0.point.is_empty()
+    }
+
+    /// Whether it is a point itself.
+    pub fn is_point(&self) -> bool {
+        self.is_at_point() && self.0.member.is_none()
+    }
+
+    /// The point with these keys and values of this sweep.
+    pub fn at_point(&self, point: &BTreeMap<String, String>) -> Label {
+        self.changed(point.clone(), None, None)
+    }
+
+    /// The point that a member belongs to.
+    pub fn whole_point(&self) -> Label {
+        self.at_point(&self.0.point)
+    }
+
+    /// `target` as it is at this point.
+    pub fn member(&self, target: &Label) -> Label {
+        let member = (target.0.package.clone(), target.0.name.clone());
+        self.changed(self.0.point.clone(), Some(member), None)
+    }
+
+    /// The point itself, as in `[tiles=64]`; empty for a label without one.
+    pub fn point_text(&self) -> String {
+        let pairs: Vec<String> = self.0.point.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        if pairs.is_empty() { String::new() } else { format!("[{}]", pairs.join(",")) }
     }
 
     /// This label naming an artifact of the target.
     pub fn with_stage(&self, stage: &str, index: Option<&str>) -> Label {
         let stage = StageName { stage: stage.to_owned(), index: index.map(str::to_owned) };
-        Label::of(self.0.package.clone(), self.0.name.clone(), self.0.point.clone(), Some(stage))
+        self.changed(self.0.point.clone(), self.0.member.clone(), Some(stage))
+    }
+
+    /// Where the exported files of the target lie below the workspace's root: `artifacts/PACKAGE/TARGET`, of a point
+    /// `artifacts/PACKAGE/SWEEP/points/KEY=VALUE,…`, and of its members folders below that.
+    pub fn artifacts(&self) -> String {
+        let Parts { package, name, point, member, .. } = &*self.0;
+        let mut parts = vec!["artifacts".to_owned()];
+        if !package.repository.is_empty() {
+            parts.push(format!("@{}", package.repository));
+        }
+        let add = |path: &str, parts: &mut Vec<String>| parts.extend(path.split('/').filter(|part| !part.is_empty()).map(str::to_owned));
+        add(&package.path, &mut parts);
+        parts.push(name.clone());
+        if !point.is_empty() {
+            parts.push("points".to_owned());
+            parts.push(self.point_text().trim_matches(['[', ']']).to_owned());
+        }
+        if let Some((member_package, name)) = member {
+            if member_package != package {
+                add(&member_package.path, &mut parts);
+            }
+            parts.push(name.clone());
+        }
+        parts.join("/")
+    }
+
+    fn changed(&self, point: BTreeMap<String, String>, member: Option<(PackageName, String)>, stage: Option<StageName>) -> Label {
+        Label::of(self.0.package.clone(), self.0.name.clone(), point, member, stage)
     }
 }
 
 impl fmt::Display for Label {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Parts { package, name, point, stage, .. } = &*self.0;
-        write!(formatter, "{package}:{name}")?;
-        for (number, (key, value)) in point.iter().enumerate() {
-            write!(formatter, "{}{key}={value}", if number == 0 { "[" } else { "," })?;
-        }
-        if !point.is_empty() {
-            write!(formatter, "]")?;
+        let Parts { package, name, member, stage, .. } = &*self.0;
+        write!(formatter, "{package}:{name}{}", self.point_text())?;
+        match member {
+            Some((of, name)) if of == package => write!(formatter, ":{name}")?,
+            Some((of, name)) => write!(formatter, "{of}:{name}")?,
+            None => {}
         }
         stage.iter().try_for_each(|stage| write!(formatter, "{stage}"))
     }
@@ -323,6 +405,7 @@ impl Parser<'_> {
 
     fn brackets(mut self, package: PackageName, name: String) -> Result<Pattern, LabelFault> {
         let point = if self.peek() == Some('[') && self.is_point() { self.point()? } else { BTreeMap::new() };
+        let member = if point.is_empty() { None } else { self.member(&package)? };
         let mut stage = None;
         if self.eat('[') {
             let name = self.name("a stage")?;
@@ -330,7 +413,26 @@ impl Parser<'_> {
             self.need(']', "`]`")?;
             stage = Some(StageName { stage: name, index });
         }
-        self.end(Pattern::One(Label::of(package, name, point, stage)))
+        self.end(Pattern::One(Label::of(package, name, point, member, stage)))
+    }
+
+    /// The target that is meant at a point, if one is named.
+    fn member(&mut self, package: &PackageName) -> Result<Option<(PackageName, String)>, LabelFault> {
+        if self.eat(':') {
+            return Ok(Some((package.clone(), self.name("a target name")?)));
+        }
+        if !self.eat('/') {
+            return Ok(None);
+        }
+        self.need('/', "`/`")?;
+        let start = self.at;
+        let (path, below) = self.package_path()?;
+        if below {
+            return Err(self.fault_at(start, "a package name"));
+        }
+        self.need(':', "`:`")?;
+        let package = PackageName { repository: package.repository.clone(), path };
+        Ok(Some((package, self.name("a target name")?)))
     }
 
     /// Whether the bracket here holds `key=value`; behind a stage's `/` an index may, too.
@@ -371,6 +473,7 @@ impl Parser<'_> {
             Some(_) => Err(self.fault(match pattern {
                 Pattern::Below(_) => "nothing after `...`",
                 Pattern::One(ref label) if label.stage().is_some() => "nothing after the stage",
+                Pattern::One(ref label) if label.is_at_point() => "a name character, `:`, `//` or `[`",
                 Pattern::One(_) => "a name character, `:` or `[`",
             })),
         }

@@ -34,6 +34,10 @@ impl<T> LabelMap<T> {
         self.numbers.get(label).map(|number| &self.entries[*number].1)
     }
 
+    pub(crate) fn get_mut(&mut self, label: &Label) -> Option<&mut T> {
+        self.numbers.get(label).map(|number| &mut self.entries[*number].1)
+    }
+
     pub(crate) fn contains(&self, label: &Label) -> bool {
         self.numbers.contains_key(label)
     }

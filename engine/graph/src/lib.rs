@@ -19,6 +19,7 @@ mod filegroup;
 mod override_field;
 mod repository;
 mod rule;
+mod sweep;
 mod test_suite;
 // All of them together.
 mod loader;
@@ -39,6 +40,7 @@ mod source_reader;
 mod stage;
 mod wave;
 // Targets.
+mod build_points;
 mod build_target;
 mod export;
 mod outcome;
@@ -62,7 +64,7 @@ pub use database::{Db, Engine, EngineOptions};
 pub use declaration::{Declaration, Dependency, SourceUse};
 pub use diagnostic::{Diagnostic, Diagnostics, Place, Problem};
 pub use document::{Block, Cell, Document, Table};
-pub use event::{Event, EventSink, Figure, Progress, Silent, StageEvent, StageId};
+pub use event::{Event, EventSink, Figure, PointEvent, Progress, Silent, StageEvent, StageId};
 pub use failure::{Cause, Failure};
 pub use filegroup::{FileGroup, Manifest};
 pub use inputs::{Declared, RuleData, SourceFile, Target};
@@ -70,7 +72,7 @@ pub use kept_stages::kept_stages;
 pub use label::{Label, LabelFault, PackageName, Pattern, StageName};
 pub use nearest::nearest;
 pub use noted_reads::{note_facts, note_help};
-pub use outcome::{Export, Outcome, StageEntry, TargetRecord};
+pub use outcome::{Export, KeptFailure, Outcome, StageEntry, TargetRecord};
 pub use override_field::{Override, OverrideFault};
 pub use query::{FUNCTIONS, Query, QueryFault};
 pub use remembered::{Look, Remembered, Request};
@@ -86,6 +88,7 @@ pub use stage::{
     Caching, NotedStage, StageFacts, StageInput, StageNote, StageSpec, data_of, key_of, load, locate_source, read_source, stage,
 };
 pub use store::{Digest, KeyBuilder};
+pub use sweep::{Axis, Objective, Point, Range, Sample, Setting, Sweep, Value};
 pub use target_inputs::TargetInputs;
 pub use test_suite::TestSuite;
 pub use why::{Change, Effect, FailedRun, History, Reason, StageChange, Why, WhyFault, reasons};

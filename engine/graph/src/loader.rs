@@ -13,6 +13,7 @@ use crate::diagnostic::{Diagnostics, Problem};
 use crate::label::is_name_character;
 use crate::label_map::LabelMap;
 use crate::nearest::nearest;
+use crate::sweep::expansion;
 use crate::toml_tree::{self, Entry, Node, NodeValue, Span};
 use crate::workspace::{LoadedTarget, is_below, matches};
 use crate::{
@@ -31,11 +32,36 @@ pub(crate) struct ReadTarget {
     pub(crate) node: Node,
 }
 
+impl ReadTarget {
+    /// Reads the fields of `node`, declared in `package` under this name; what is wrong with them.
+    pub(crate) fn of(
+        label: Label,
+        (package, name): (&PackageName, &str),
+        rule: Option<Arc<dyn Rule>>,
+        node: Node,
+        (file, header): (&Arc<BuildFile>, Span),
+    ) -> (ReadTarget, Vec<FieldFault>) {
+        let mut noted = Noted { faults: Vec::new(), dependencies: Vec::new(), sources: Vec::new() };
+        let mut data = None;
+        if let Some(rule) = &rule {
+            let declaration = Declaration::new(package, name, &node);
+            check_fields(rule, &declaration, &header, &node);
+            data = rule.read(&declaration);
+            noted = declaration.into_noted();
+        }
+        let digest = declared_digest(package, &node);
+        let data = data.zip(rule.as_ref()).map(|(data, rule)| Declared { rule: rule.name(), digest, data });
+        let Noted { faults, dependencies, sources } = noted;
+        (ReadTarget { label, rule, data, dependencies, sources, file: file.clone(), header, node }, faults)
+    }
+}
+
 pub(crate) fn load(request: &LoadRequest<'_>) -> Result<Workspace, Diagnostics> {
     let mut loader = Loader::new(request, None);
     let name = loader.workspace_file();
     loader.request_patterns();
     loader.load_packages();
+    expansion::expand(&mut loader);
     loader.check_requested();
     let mut faults = std::mem::take(&mut loader.faults);
     faults.extend(target_graph::check(&loader));
@@ -58,7 +84,7 @@ pub(crate) fn load_part(request: &LoadRequest<'_>, only: &BTreeSet<Label>) -> Re
 
 /// A fault and where it stands, for sorting.
 pub(crate) struct Found {
-    pub(crate) order: (String, (bool, usize)),
+    pub(crate) order: (String, (u8, usize)),
     pub(crate) diagnostic: Diagnostic,
 }
 
@@ -75,7 +101,7 @@ pub(crate) struct Loader<'a> {
     /// Packages whose file is not TOML: what they declare is not known.
     broken: BTreeSet<PackageName>,
     queue: VecDeque<PackageName>,
-    faults: Vec<Found>,
+    pub(crate) faults: Vec<Found>,
     overrides: Arc<[String]>,
     overrides_used: BTreeSet<usize>,
     /// The only targets to read, where the others are known to be sound.
@@ -200,26 +226,16 @@ impl<'a> Loader<'a> {
             return self.fault_in(file, None, "", &key_span, Problem::NotATarget { name: key });
         };
         let rule = self.rule_of(&label, file, &key_span, entries);
-        let mut noted = Noted { faults: Vec::new(), dependencies: Vec::new(), sources: Vec::new() };
-        let mut data = None;
         if let Some(rule) = &rule {
             self.apply_overrides(package, rule, &mut node);
-            let declaration = Declaration::new(package, &key, &node);
-            check_fields(rule, &declaration, &key_span, &node);
-            data = rule.read(&declaration);
-            noted = declaration.into_noted();
         }
-        let digest = declared_digest(package, &node);
-        let declared = data.zip(rule.as_ref()).map(|(data, rule)| Declared { rule: rule.name(), digest, data });
-        for FieldFault { field, span, problem } in noted.faults {
-            self.fault_in(file, Some(&label), &field, &span, problem);
+        let (read, faults) = ReadTarget::of(label, (package, &key), rule, node, (file, key_span));
+        for FieldFault { field, span, problem } in faults {
+            self.fault_in(file, Some(&read.label), &field, &span, problem);
         }
         if self.only.is_none() {
-            noted.dependencies.iter().for_each(|(dependency, _)| self.want(dependency.label.package()));
+            read.dependencies.iter().for_each(|(dependency, _)| self.want(dependency.label.package()));
         }
-        let (dependencies, sources) = (noted.dependencies, noted.sources);
-        let file = file.clone();
-        let read = ReadTarget { label, rule, data: declared, dependencies, sources, file, header: key_span, node };
         self.targets.insert(read.label.clone(), read);
     }
 
@@ -308,10 +324,16 @@ impl<'a> Loader<'a> {
             let nearest = nearest(&found, known.iter().map(String::as_str));
             return Some(Problem::UnknownPackage { found, nearest });
         }
-        let known: Vec<String> =
-            self.targets.labels().filter(|known| known.package() == label.package()).map(|known| known.name().to_owned()).collect();
+        let package = self.targets.labels().filter(|known| known.package() == label.package());
+        if label.is_at_point() && self.targets.contains(&label.sweep()) {
+            let points: Vec<String> =
+                package.filter(|known| known.is_point() && known.sweep() == label.sweep()).map(Label::to_string).collect();
+            let nearest = nearest(&label.to_string(), points.iter().map(String::as_str));
+            return Some(Problem::UnknownPoint { found: label.clone(), nearest, first: points.into_iter().next() });
+        }
+        let known: Vec<String> = package.filter(|known| !known.is_at_point()).map(|known| known.name().to_owned()).collect();
         let nearest = nearest(label.name(), known.iter().map(String::as_str));
-        Some(Problem::UnknownTarget { found: label.clone(), nearest, known })
+        Some(Problem::UnknownTarget { found: label.sweep(), nearest, known })
     }
 
     fn all_packages(&self, repository: &str) -> Vec<PackageName> {
@@ -364,7 +386,7 @@ impl<'a> Loader<'a> {
 
     fn fault_without_place(&mut self, problem: Problem) {
         let diagnostic = Diagnostic { label: None, field: String::new(), place: None, problem, other: None };
-        self.faults.push(Found { order: (String::new(), (false, 0)), diagnostic });
+        self.faults.push(Found { order: (String::new(), (0, 0)), diagnostic });
     }
 
     fn finish(self, name: String) -> Workspace {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use store::{Digest, KeyBuilder};
 
 use crate::stage::load;
-use crate::{Artifact, Bytes, Db, Engine, Failure, StageName};
+use crate::{Artifact, Bytes, Cause, Db, Engine, Failure, Figure, Label, PackageName, StageName};
 
 /// A file under `artifacts/PACKAGE/TARGET/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ fn bytes_of_length(length: usize) -> u32 {
 }
 
 /// What a rule's [`crate::Rule::finish`] gives for a target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// False when the verdict is a failure although every stage succeeded.
     pub success: bool,
@@ -52,6 +52,8 @@ pub struct Outcome {
     pub lines: Vec<String>,
     /// Anything else the command line shows, in the rule's own encoding.
     pub data: Vec<u8>,
+    /// What was measured or counted, by name in the rule's order; what sweeps compare.
+    pub figures: Vec<(String, Figure)>,
     /// Files.
     pub exports: Vec<Export>,
     /// Whether the next build may answer from the record; false after a run on hardware.
@@ -60,12 +62,12 @@ pub struct Outcome {
 
 impl Default for Outcome {
     fn default() -> Outcome {
-        Outcome { success: true, lines: Vec::new(), data: Vec::new(), exports: Vec::new(), recorded: true }
+        Outcome { success: true, lines: Vec::new(), data: Vec::new(), figures: Vec::new(), exports: Vec::new(), recorded: true }
     }
 }
 
 /// What is recorded of a target under its shallow key.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TargetRecord {
     /// See [`Outcome::success`].
     pub success: bool,
@@ -73,12 +75,71 @@ pub struct TargetRecord {
     pub lines: Vec<String>,
     /// See [`Outcome::data`].
     pub data: Vec<u8>,
+    /// See [`Outcome::figures`].
+    pub figures: Vec<(String, Figure)>,
+    /// Why it gives nothing, of a target at a point of a sweep: there that is a result, too.
+    pub failure: Option<KeptFailure>,
     /// See [`Outcome::exports`].
     pub exports: Vec<Export>,
     /// The stages of the target, in order; what `show`, `why` and gc read.
     pub stages: Vec<StageEntry>,
     /// Those of the targets below it that are only read, as `tensors`, with their labels: they have no records of their own.
     pub below: Vec<(String, StageEntry)>,
+}
+
+/// A [`Failure`] that follows from what the target is made of, as it is recorded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptFailure {
+    is_input: bool,
+    label: String,
+    stage: Option<StageName>,
+    field: Option<String>,
+    messages: Vec<String>,
+}
+
+impl KeptFailure {
+    /// `None` for a failure that may pass.
+    pub(crate) fn of(failure: &Failure) -> Option<KeptFailure> {
+        let is_input = match failure.cause() {
+            Cause::Input => true,
+            Cause::Build => false,
+            Cause::Disk | Cause::Lost(_) | Cause::Interrupted => return None,
+        };
+        Some(KeptFailure {
+            is_input,
+            label: failure.label().map(ToString::to_string).unwrap_or_default(),
+            stage: failure.stage().cloned(),
+            field: failure.field().map(str::to_owned),
+            messages: failure.messages().to_vec(),
+        })
+    }
+
+    /// The failure again.
+    pub fn failure(&self) -> Failure {
+        let cause = if self.is_input { Cause::Input } else { Cause::Build };
+        let mut failure = Failure::all(cause, self.messages.clone());
+        if let Ok(label) = Label::parse(&self.label, &PackageName::in_workspace("")) {
+            failure = match &self.stage {
+                Some(stage) => failure.or_at(&label, stage),
+                None => failure.at_label(&label),
+            };
+        }
+        match &self.field {
+            Some(field) => failure.at_field(field.clone()),
+            None => failure,
+        }
+    }
+
+    /// The faults alone, without the target.
+    pub fn messages(&self) -> &[String] {
+        &self.messages
+    }
+}
+
+impl std::fmt::Display for KeptFailure {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.failure().fmt(formatter)
+    }
 }
 
 /// One stage of a target.
@@ -101,6 +162,12 @@ impl TargetRecord {
             key.text(line);
         });
         key.bytes(&self.data);
+        for (name, figure) in &self.figures {
+            key.text(name).text(&figure.to_string());
+        }
+        if let Some(failure) = &self.failure {
+            key.text("failure").text(&failure.to_string());
+        }
         for export in &self.exports {
             key.text(&export.path).digest(&export.content);
         }

@@ -50,21 +50,9 @@ impl Override {
     /// Changes `target`; a table that is not there is made. A value in the way is replaced by a table.
     pub(crate) fn apply(&self, target: &mut Node, number: usize) {
         let span = Span::Override(number);
-        let mut node = target;
-        for step in &self.path {
-            if !matches!(node.value, NodeValue::Table(_)) {
-                *node = Node { span: span.clone(), value: NodeValue::Table(Vec::new()) };
-            }
-            let NodeValue::Table(entries) = &mut node.value else { return };
-            let position = entries.iter().position(|entry| entry.key == *step).unwrap_or_else(|| {
-                let node = Node { span: span.clone(), value: NodeValue::Table(Vec::new()) };
-                entries.push(Entry { key: step.clone(), key_span: span.clone(), node });
-                entries.len() - 1
-            });
-            node = &mut entries[position].node;
-        }
-        *node = Node { span: span.clone(), value: self.value.clone() };
-        mark(node, &span);
+        let mut value = Node { span: span.clone(), value: self.value.clone() };
+        mark(&mut value, &span);
+        target.set(&self.path, value);
     }
 }
 

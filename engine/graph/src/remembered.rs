@@ -83,7 +83,7 @@ pub(crate) struct Glance {
 pub(crate) struct Report {
     pub(crate) target: u32,
     label: String,
-    runs: bool,
+    kind: ReportKind,
     success: bool,
     lines: Vec<String>,
     data: Bytes,
@@ -91,6 +91,32 @@ pub(crate) struct Report {
     contents: Vec<Digest>,
     key: Digest,
     outcome: Digest,
+}
+
+/// The kinds of targets that have reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum ReportKind {
+    Built,
+    Run,
+    Sweep,
+}
+
+impl ReportKind {
+    fn of(kind: RuleKind) -> ReportKind {
+        match kind {
+            RuleKind::Run => ReportKind::Run,
+            RuleKind::Sweep => ReportKind::Sweep,
+            RuleKind::Built | RuleKind::Data | RuleKind::Suite => ReportKind::Built,
+        }
+    }
+
+    fn rule_kind(self) -> RuleKind {
+        match self {
+            ReportKind::Built => RuleKind::Built,
+            ReportKind::Run => RuleKind::Run,
+            ReportKind::Sweep => RuleKind::Sweep,
+        }
+    }
 }
 
 /// What is remembered of a request.
@@ -239,7 +265,7 @@ impl Glance {
         let report = Report {
             target: target as u32,
             label: report.label.to_string(),
-            runs: report.kind == RuleKind::Run,
+            kind: ReportKind::of(report.kind),
             success: report.success,
             lines: report.lines.clone(),
             data: report.data.clone().into(),
@@ -352,7 +378,7 @@ impl Report {
     fn restore(&self, root: &Utf8Path) -> Option<TargetReport> {
         Some(TargetReport {
             label: crate::Label::parse(&self.label, &crate::PackageName::in_workspace("")).ok()?,
-            kind: if self.runs { RuleKind::Run } else { RuleKind::Built },
+            kind: self.kind.rule_kind(),
             cached: true,
             success: self.success,
             lines: self.lines.clone(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use store::Digest;
 
-use crate::{ChosenName, Declaration, Engine, Failure, Label, Outcome, Renderer, RuleData, StageNote};
+use crate::{ChosenName, Declaration, Engine, Failure, Label, Outcome, Renderer, RuleData, StageNote, TargetRecord};
 
 /// One field of a rule, for messages and documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub enum RuleKind {
     Built,
     /// Built, and its outcome is a verdict: `run` and `test` take it.
     Run,
+    /// Stands for many points that are built or run before it, and gives what became of them.
+    Sweep,
     /// Stands for the targets it depends on.
     Suite,
 }
@@ -56,7 +58,7 @@ pub enum RuleKind {
 impl RuleKind {
     /// Whether its targets are built by themselves and give something.
     pub fn is_built(self) -> bool {
-        matches!(self, RuleKind::Built | RuleKind::Run)
+        matches!(self, RuleKind::Built | RuleKind::Run | RuleKind::Sweep)
     }
 }
 
@@ -93,6 +95,11 @@ pub trait Rule: Send + Sync {
         false
     }
 
+    /// Whether it makes its outcome from the records of the targets in its fields: [`Rule::finish_over`].
+    fn reads_records(&self) -> bool {
+        false
+    }
+
     /// Digest of the fingerprints of all stages that [`Rule::waves`] and [`Rule::finish`] run.
     fn fingerprint(&self) -> Digest {
         Digest::ABSENT
@@ -117,6 +124,12 @@ pub trait Rule: Send + Sync {
     fn finish(&self, _engine: &Engine, _label: &Label) -> Result<Outcome, Failure> {
         Ok(Outcome::default())
     }
+
+    /// The same from what the targets in its fields gave, in the order of [`crate::LoadedTarget::dependencies`]; empty unless
+    /// [`Rule::reads_records`].
+    fn finish_over(&self, engine: &Engine, label: &Label, _records: &[(Label, Arc<TargetRecord>)]) -> Result<Outcome, Failure> {
+        self.finish(engine, label)
+    }
 }
 
 /// The rules a program knows, by name, and how the artifacts of their stages are shown.
@@ -128,11 +141,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The generic rules `filegroup` and `test_suite`.
+    /// The generic rules `filegroup`, `test_suite` and `sweep`.
     pub fn with_generic_rules() -> Registry {
         let mut registry = Registry::default();
         registry.add(crate::filegroup::FileGroupRule);
         registry.add(crate::test_suite::TestSuiteRule);
+        registry.add(crate::sweep::SweepRule);
         registry
     }
 

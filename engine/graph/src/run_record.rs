@@ -338,7 +338,7 @@ impl EventSink for RunRecorder {
             Event::Stage(event) => self.stage(event),
             Event::WaveEnded { label, wave, elapsed } => self.span(Some(label), wave, *elapsed),
             Event::Work { name, elapsed } => self.span(None, name, *elapsed),
-            Event::WaveStarted { .. } | Event::WaveAdvanced { .. } | Event::Store(_) | Event::Notice { .. } => {}
+            Event::WaveStarted { .. } | Event::WaveAdvanced { .. } | Event::Point(_) | Event::Store(_) | Event::Notice { .. } => {}
         }
         self.sink.event(event);
     }

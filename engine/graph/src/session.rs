@@ -97,6 +97,8 @@ impl Session {
     }
 
     fn new(engine: Engine, workspace: Workspace, table: TargetTable, requested: Vec<(usize, Label)>, glance: Option<Glance>) -> Session {
+        let mut table = table;
+        table.set_asked(requested.iter().map(|(target, _)| *target).collect());
         let (places, positions) = places_of(&requested);
         let (reports, is_whole) = (vec![None; requested.len()], glance.is_none());
         Session {
@@ -213,6 +215,7 @@ impl Session {
                 table.set_undone(*target);
             }
         }
+        table.set_asked(requested.iter().map(|(target, _)| *target).collect());
         // Numbers of targets are others now.
         let built = std::mem::take(&mut self.built);
         let built_labels: Vec<Label> = built.keys().filter_map(|target| self.table.label(*target)).collect();
@@ -271,8 +274,14 @@ struct Needed {
 }
 
 impl Needed {
-    /// The dirty targets, and below them everything but what is read only by its outcome; `None` when it cannot be told.
+    /// The dirty targets, and below them everything but what is read only by its outcome; `None` when it cannot be told, and where
+    /// sweeps are concerned: their points are made of what others declare.
     fn of(table: &TargetTable, dirty: &[usize], load: &LoadRequest<'_>) -> Option<Needed> {
+        let is_of_sweep =
+            |target: &usize| table.is_at_point(*target) || load.registry.get(table.rule(*target)).is_some_and(|rule| rule.reads_records());
+        if dirty.iter().any(is_of_sweep) {
+            return None;
+        }
         let mut needed = Needed { targets: Vec::new(), labels: BTreeSet::new(), settled: BTreeSet::new() };
         let mut seen: BTreeSet<usize> = dirty.iter().copied().collect();
         let mut queue: Vec<usize> = dirty.to_vec();

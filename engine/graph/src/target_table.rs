@@ -1,7 +1,7 @@
 //! The targets below the requested ones by number, in dependency order, with their keys: what an edited file reaches is
 //! found by walking numbers, and only that is keyed and built again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use store::{Digest, KeyBuilder};
@@ -26,6 +26,9 @@ pub(crate) struct TargetTable {
     outcomes: Digests,
     /// Whether the target was built, or needs no building, with its key.
     done: Vec<bool>,
+    /// The requested targets: of those at points of sweeps, the only ones whose files are written.
+    #[serde(skip)]
+    asked: BTreeSet<usize>,
     #[serde(skip)]
     users: Option<Users>,
 }
@@ -85,6 +88,19 @@ impl TargetTable {
     /// The label of a target; `None` only for text that is no label, as in a damaged table.
     pub(crate) fn label(&self, target: usize) -> Option<Label> {
         Label::parse(self.labels.get(target), &PackageName::in_workspace("")).ok()
+    }
+
+    /// Whether the target is at a point of a sweep.
+    pub(crate) fn is_at_point(&self, target: usize) -> bool {
+        self.labels.get(target).contains('[')
+    }
+
+    pub(crate) fn set_asked(&mut self, asked: BTreeSet<usize>) {
+        self.asked = asked;
+    }
+
+    pub(crate) fn is_asked(&self, target: usize) -> bool {
+        self.asked.contains(&target)
     }
 
     /// There are fewer rules than a byte counts; what does not fit is no rule's name and is loaded from the start.
@@ -204,7 +220,7 @@ impl TargetTable {
     /// done.
     pub(crate) fn set_key(&mut self, target: usize, loaded: &LoadedTarget) {
         // The number stands for the form of the record under it.
-        let mut key = KeyBuilder::new("target 2");
+        let mut key = KeyBuilder::new("target 3");
         key.text(loaded.declared().rule).digest(&loaded.declared().digest).digest(&loaded.rule().fingerprint());
         for (source, file) in loaded.sources().iter().zip(self.sources(target)) {
             key.text(&source.field).digest(&self.file_digests.0[file]);
@@ -221,7 +237,7 @@ impl TargetTable {
 
     /// `target` and what it depends on that is not done, dependencies first. What is done has only done dependencies.
     pub(crate) fn not_done_below(&self, target: usize) -> Vec<usize> {
-        let mut seen = std::collections::BTreeSet::new();
+        let mut seen = BTreeSet::new();
         let mut queue = vec![target];
         while let Some(target) = queue.pop() {
             if !self.done[target] && seen.insert(target) {

@@ -2,24 +2,29 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 use store::KeyBuilder;
 use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
-/// Where something stands: bytes of the file's text, or the command-line change that gave it.
+use crate::Place;
+
+/// Where something stands: bytes of the file's text, the command-line change that gave it, or a sweep's declaration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
     Text(Range<usize>),
     Override(usize),
+    Elsewhere(Arc<Place>),
 }
 
 impl Span {
-    /// Sorts by place: text in its order, then command-line changes.
-    pub(crate) fn order(&self) -> (bool, usize) {
+    /// Sorts by place: text in its order, then command-line changes, then values of sweeps by line.
+    pub(crate) fn order(&self) -> (u8, usize) {
         match self {
-            Span::Text(range) => (false, range.start),
-            Span::Override(number) => (true, *number),
+            Span::Text(range) => (0, range.start),
+            Span::Override(number) => (1, *number),
+            Span::Elsewhere(place) => (2, place.line),
         }
     }
 }
@@ -114,6 +119,26 @@ impl Node {
             }
         }
         node
+    }
+
+    /// Sets the value below this node that `path` names; a table that is not there is made, and a value in the way is replaced
+    /// by one.
+    pub(crate) fn set(&mut self, path: &[String], value: Node) {
+        let mut node = self;
+        for step in path {
+            let span = value.span.clone();
+            if !matches!(node.value, NodeValue::Table(_)) {
+                *node = Node { span: span.clone(), value: NodeValue::Table(Vec::new()) };
+            }
+            let NodeValue::Table(entries) = &mut node.value else { return };
+            let position = entries.iter().position(|entry| entry.key == *step).unwrap_or_else(|| {
+                let node = Node { span: span.clone(), value: NodeValue::Table(Vec::new()) };
+                entries.push(Entry { key: step.clone(), key_span: span, node });
+                entries.len() - 1
+            });
+            node = &mut entries[position].node;
+        }
+        *node = value;
     }
 
     /// Adds the values without parts, with their paths below `path`.

@@ -232,24 +232,17 @@ impl Workspace {
         format!("error: {failure}{}", place.unwrap_or_default())
     }
 
-    /// Where the exported files of `label` lie: `artifacts/PACKAGE/TARGET` below the root.
+    /// Where the exported files of `label` lie; see [`Label::artifacts`].
     pub fn artifacts_of(&self, label: &Label) -> Utf8PathBuf {
-        let PackageName { repository, path } = label.package();
-        let mut directory = self.root.join("artifacts");
-        if !repository.is_empty() {
-            directory.push(format!("@{repository}"));
-        }
-        if !path.is_empty() {
-            directory.push(path);
-        }
-        directory.join(label.name())
+        self.root.join(label.artifacts())
     }
 }
 
+/// Points of sweeps are named one by one: a pattern stands for the sweep.
 pub(crate) fn matches(pattern: &Pattern, label: &Label) -> bool {
     match pattern {
         Pattern::One(wanted) => wanted.target() == *label,
-        Pattern::Below(package) => is_below(package, label.package()),
+        Pattern::Below(package) => !label.is_at_point() && is_below(package, label.package()),
     }
 }
 

@@ -28,6 +28,9 @@ fn labels_are_displayed_in_full() {
     check("//nets:mlp[tiles=64][exchange]", "//nets:mlp[tiles=64][exchange]");
     check("//nets:mlp[kernel_object/gemm{k=5,n=1}]", "//nets:mlp[kernel_object/gemm{k=5,n=1}]");
     check("//nets:mlp[tiles=64][measured/gemm{k=5}]", "//nets:mlp[tiles=64][measured/gemm{k=5}]");
+    check("//nets:mlp[tiles=64]:program", "//nets:mlp[tiles=64]:program");
+    check("//nets:mlp[tiles=64]//nets:program[rows/3]", "//nets:mlp[tiles=64]:program[rows/3]");
+    check("//nets:mlp[tiles=64]//other/deep:program", "//nets:mlp[tiles=64]//other/deep:program");
     check("//nets/...", "//nets/...");
     check("//...", "//...");
     check("@ipu//...", "@ipu//...");
@@ -48,6 +51,11 @@ fn text_that_is_no_label_is_refused_at_its_column() {
     check("//a:b[x=1,x=2]", "`//a:b[x=1,x=2]` is not a label: expected a key that was not given before at column 11");
     check("//a:b[s/]", "`//a:b[s/]` is not a label: expected an index at column 9");
     check("//a:b[s][t]", "`//a:b[s][t]` is not a label: expected nothing after the stage at column 9");
+    check("//a:b[x=1]c", "`//a:b[x=1]c` is not a label: expected a name character, `:`, `//` or `[` at column 11");
+    check("//a:b[x=1]:", "`//a:b[x=1]:` is not a label: expected a target name at column 12");
+    check("//a:b[x=1]//c", "`//a:b[x=1]//c` is not a label: expected `:` at column 14");
+    check("//a:b[x=1]//...:c", "`//a:b[x=1]//...:c` is not a label: expected a package name at column 13");
+    check("//a:b:c", "`//a:b:c` is not a label: expected a name character, `:` or `[` at column 6");
     check("//a/...:b", "`//a/...:b` is not a label: expected nothing after `...` at column 8");
     check("@//a", "`@//a` is not a label: expected a repository name at column 2");
 }
@@ -65,8 +73,20 @@ fn parts_of_a_label_are_told_apart() {
     assert_eq!(label.name(), "mlp");
     assert_eq!(label.point().get("tiles").map(String::as_str), Some("64"));
     assert_eq!(label.stage().map(ToString::to_string), Some("[exchange/3]".to_owned()));
-    assert_eq!(label.target().to_string(), "//nets:mlp");
-    assert_eq!(label.target().with_stage("rows", Some("1")).to_string(), "//nets:mlp[rows/1]");
+    assert_eq!(label.target().to_string(), "//nets:mlp[tiles=64]");
+    assert_eq!(label.sweep().to_string(), "//nets:mlp");
+    assert_eq!(label.sweep().with_stage("rows", Some("1")).to_string(), "//nets:mlp[rows/1]");
+}
+
+#[test]
+fn artifacts_of_points_lie_below_those_of_their_sweep() {
+    let folder = |text: &str| Label::parse(text, &here()).expect("a label").artifacts();
+    assert_eq!(folder("//nets:mlp"), "artifacts/nets/mlp");
+    assert_eq!(folder("//:mlp"), "artifacts/mlp");
+    assert_eq!(folder("@ipu//nets:mlp"), "artifacts/@ipu/nets/mlp");
+    assert_eq!(folder("//nets:mlp[b=1,a=2]"), "artifacts/nets/mlp/points/a=2,b=1");
+    assert_eq!(folder("//nets:mlp[a=2]:program"), "artifacts/nets/mlp/points/a=2/program");
+    assert_eq!(folder("//nets:mlp[a=2]//other:program"), "artifacts/nets/mlp/points/a=2/other/program");
 }
 
 proptest::proptest! {

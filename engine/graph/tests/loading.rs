@@ -222,7 +222,7 @@ error: //nets:mlp, op[0].args[3]: found boolean false
 error: //nets:mlp, op[1]: missing field `args`
  --> nets/BUILD.toml:13:1
 error: //nets:other, rule: unknown rule `nett`
- --> nets/BUILD.toml:17:8     expected one of `filegroup`, `net`, `test_suite`; nearest net
+ --> nets/BUILD.toml:17:8     expected one of `filegroup`, `net`, `sweep`, `test_suite`; nearest net
 error: //nets:last, model: unknown target `//nets:modell`
  --> nets/BUILD.toml:21:9     expected one of `last`, `mlp`, `model`, `other`; nearest model
 error: //nets:last, mode: found integer 3

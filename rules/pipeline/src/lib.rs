@@ -10,6 +10,7 @@ pub mod tensor;
 
 mod compiler_call;
 mod debuggee;
+mod figures;
 mod fingerprint;
 mod key;
 mod outcome;

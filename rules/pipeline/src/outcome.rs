@@ -1,7 +1,8 @@
 //! What targets give: exported files and lines for standard output.
 
-use graph::{Db, Engine, Export, Failure, Label, Outcome, PackageName, StageNote, data_of, load};
+use graph::{Db, Engine, Export, Failure, Label, Outcome, StageNote, data_of, load};
 
+use crate::figures;
 use crate::rule::Run;
 use crate::stage::package::package;
 use crate::stage::simulation::simulation;
@@ -14,7 +15,8 @@ const PACKAGE: &str = "model.ipuexe";
 /// A `program` gives its package.
 pub(crate) fn program(engine: &Engine, label: &Label) -> Result<Outcome, Failure> {
     let package = package(engine, engine.target(label))?;
-    Ok(Outcome { exports: vec![Export::of_artifact(engine, PACKAGE, &package)?], ..Outcome::default() })
+    let figures = figures::of_program(engine, engine.target(label))?;
+    Ok(Outcome { exports: vec![Export::of_artifact(engine, PACKAGE, &package)?], figures, ..Outcome::default() })
 }
 
 /// The stages of a `program`.
@@ -42,14 +44,13 @@ pub(crate) fn run(engine: &Engine, label: &Label) -> Result<Outcome, Failure> {
         exports.push(Export::of_bytes(engine, &path, bytes));
     }
     let lines = lines(&report, &package_path(&declared.program));
-    Ok(Outcome { success: report.passed, lines, exports, ..Outcome::default() })
+    let figures = figures::of_run(engine, engine.target(&declared.program), &report)?;
+    Ok(Outcome { success: report.passed, lines, figures, exports, ..Outcome::default() })
 }
 
 /// Where a program's package lies below the workspace root.
 fn package_path(program: &Label) -> String {
-    let PackageName { path, .. } = program.package();
-    let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
-    format!("artifacts/{folder}{}/{PACKAGE}", program.name())
+    format!("{}/{PACKAGE}", program.artifacts())
 }
 
 fn lines(report: &Report, package: &str) -> Vec<String> {

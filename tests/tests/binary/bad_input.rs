@@ -65,7 +65,7 @@ const BUILD_FILE: &[Case] = &[
         spoil: |place| replaced(place, "\"program\"\nmodel", "\"pogram\"\nmodel"),
         arguments: RUN,
         code: 2,
-        message: "//:program, rule: unknown rule `pogram`\n --> BUILD.toml:30:8     expected one of `device`, `filegroup`, `kernel_library`, `machine`, `model`, `program`, `run`, `tensors`, `test_suite`, `toolchain`; nearest program\n",
+        message: "//:program, rule: unknown rule `pogram`\n --> BUILD.toml:30:8     expected one of `device`, `filegroup`, `kernel_library`, `machine`, `model`, `program`, `run`, `sweep`, `tensors`, `test_suite`, `toolchain`; nearest program\n",
     },
     Case {
         name: "unknown field",
@@ -408,7 +408,21 @@ const FLAGS: &[Case] = &[
         spoil: |_| {},
         arguments: &["//:run[tiles=2]"],
         code: 2,
-        message: "`//:run[tiles=2]` names a part of a target; expected the whole target, `//:run`\n",
+        message: "`//:run` has no point `//:run[tiles=2]`\n     expected a label without point: `//:run` is no sweep\n",
+    },
+    Case {
+        name: "artifact in place of a target",
+        spoil: |_| {},
+        arguments: &["//:program[finalists]"],
+        code: 2,
+        message: "`//:program[finalists]` names an artifact of a target; expected the whole target, `//:program`\n",
+    },
+    Case {
+        name: "both ways of going on",
+        spoil: |_| {},
+        arguments: &["--fail-fast", "--keep-going", "//:run"],
+        code: 2,
+        message: "the argument '--fail-fast' cannot be used with '--keep-going'\n",
     },
     Case {
         name: "change that is none",
@@ -464,7 +478,7 @@ const FLAGS: &[Case] = &[
         spoil: |_| {},
         arguments: &["test", "//:model"],
         code: 2,
-        message: "`//:model` is a `model`\n --> BUILD.toml:1:2     expected a run target or a test suite\n",
+        message: "`//:model` is a `model`\n --> BUILD.toml:1:2     expected a run target, a sweep or a test suite\n",
     },
 ];
 

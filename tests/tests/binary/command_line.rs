@@ -61,7 +61,7 @@ fn build_gives_the_package_without_running() {
 #[test]
 fn run_takes_run_targets_alone() {
     let place = Place::small();
-    bad(place.run(&["run", "//:model"]), 2, "error: `//:model` is a `model`\n --> BUILD.toml:1:2     expected a run target");
+    bad(place.run(&["run", "//:model"]), 2, "error: `//:model` is a `model`\n --> BUILD.toml:1:2     expected a run target or a sweep");
     good(place.run(&["run", "//..."]));
 }
 

@@ -18,6 +18,6 @@ pub(crate) fn run(labels: &[String], options: &Options, console: &Arc<Console>) 
 }
 
 fn choose(workspace: &Workspace, patterns: &[Pattern], _: &Console) -> Result<Vec<Label>, Fault> {
-    let runs = of_kinds(workspace, patterns, &[RuleKind::Run], "a run target")?;
+    let runs = of_kinds(workspace, patterns, &[RuleKind::Run, RuleKind::Sweep], "a run target or a sweep")?;
     if runs.is_empty() { Err(nothing_named(patterns, "run target")) } else { Ok(runs) }
 }

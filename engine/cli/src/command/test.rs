@@ -22,7 +22,7 @@ pub(crate) fn test(labels: &[String], options: &Options, console: &Arc<Console>)
 }
 
 fn choose(workspace: &Workspace, patterns: &[Pattern], _: &Console) -> Result<Vec<Label>, Fault> {
-    let tests = of_kinds(workspace, patterns, &[RuleKind::Run], "a run target or a test suite")?;
+    let tests = of_kinds(workspace, patterns, &[RuleKind::Run, RuleKind::Sweep], "a run target, a sweep or a test suite")?;
     if tests.is_empty() { Err(nothing_named(patterns, "test")) } else { Ok(tests) }
 }
 
