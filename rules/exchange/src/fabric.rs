@@ -199,14 +199,20 @@ impl<'a> Fabric<'a> {
         for arrival in jobs.arrivals(job) {
             let pointer = start + arrival.pointer;
             let receiver = &mut self.tiles[arrival.tile as usize];
-            let (port, until) = arrival.port(job.words);
-            receiver.selects.insert(start + port, start + until, jobs.shortest);
-            let (sources, pointers) = arrival.controls(job.words);
-            sources.into_iter().flatten().for_each(|event| receiver.source_events.insert(start + event));
-            pointers.into_iter().flatten().for_each(|event| receiver.pointer_events.insert(start + event));
             if jobs.has_pairs {
+                let (port, until) = arrival.port(job.words);
+                receiver.selects.insert(start + port, start + until, jobs.shortest);
+                let (sources, pointers) = arrival.controls(job.words);
+                sources.into_iter().flatten().for_each(|event| receiver.source_events.insert(start + event));
+                pointers.into_iter().flatten().for_each(|event| receiver.pointer_events.insert(start + event));
                 let to = pointer + job.words + RECEIVER_GUARD;
                 receiver.received.push(Window { from: start + arrival.select, to, buffer: arrival.buffer });
+            } else {
+                let select = start + arrival.select;
+                receiver.selects.insert(select, select + job.words, jobs.shortest);
+                receiver.source_events.insert(select);
+                receiver.source_events.insert(select + job.words);
+                receiver.pointer_events.insert(pointer);
             }
             if !jobs.serial[arrival.tile as usize].is_empty() {
                 let to = pointer + job.words + RECEIVER_GUARD;

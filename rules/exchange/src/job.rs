@@ -52,8 +52,6 @@ pub(crate) struct Arrival {
     /// Pointer event minus start event: also first store minus first send.
     pub(crate) pointer: i32,
     pub(crate) buffer: u32,
-    /// Index among the transfer's destinations.
-    pub(crate) destination: u32,
     /// In pair mode, whether the source is selected here: the member that hears it first.
     pub(crate) selects_pair: Option<bool>,
 }
@@ -107,6 +105,8 @@ pub(crate) struct Jobs {
     /// Whether any message goes in pair mode.
     pub(crate) has_pairs: bool,
     arrivals: Vec<Arrival>,
+    /// Of every arrival, the index among the transfer's destinations.
+    destinations: Vec<u32>,
     dependencies: Vec<Dependency>,
 }
 
@@ -133,6 +133,11 @@ impl Jobs {
 
     pub(crate) fn arrivals(&self, job: &Job) -> &[Arrival] {
         &self.arrivals[job.arrivals.0 as usize..job.arrivals.1 as usize]
+    }
+
+    /// Of every arrival of a job, the index among the transfer's destinations.
+    pub(crate) fn destinations(&self, job: &Job) -> &[u32] {
+        &self.destinations[job.arrivals.0 as usize..job.arrivals.1 as usize]
     }
 
     pub(crate) fn dependencies(&self, job: &Job) -> &[Dependency] {
@@ -166,7 +171,8 @@ impl Jobs {
             };
             natural = natural.max(-own).max(1 - select);
             let (tile, buffer) = (index[place.tile.index()], place.buffer.0);
-            self.arrivals.push(Arrival { tile, select, pointer, buffer, destination: *destination, selects_pair });
+            self.arrivals.push(Arrival { tile, select, pointer, buffer, selects_pair });
+            self.destinations.push(*destination);
         }
         let arrivals = (first, self.arrivals.len() as u32);
         let places = || destinations.iter().map(|destination| &transfer.destinations[*destination as usize]);
@@ -356,8 +362,8 @@ fn accesses(jobs: &Jobs, problem: &Problem) -> Vec<Access> {
         let range = |offset: u32| (offset + 4 * job.first_word, offset + 4 * job.first_word + job.width.bytes() * job.words as u32);
         let source = &transfer.source;
         accesses.push(Access { place: (source.tile, source.buffer.0), range: range(source.offset), job: number, arrival: None });
-        for (arrival, way) in (job.arrivals.0..).zip(jobs.arrivals(job)) {
-            let place = &transfer.destinations[way.destination as usize];
+        for (arrival, destination) in (job.arrivals.0..).zip(jobs.destinations(job)) {
+            let place = &transfer.destinations[*destination as usize];
             let place_key = (place.tile, place.buffer.0);
             accesses.push(Access { place: place_key, range: range(place.offset), job: number, arrival: Some(arrival) });
         }

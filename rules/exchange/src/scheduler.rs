@@ -95,7 +95,7 @@ fn row_words(schedule: &Schedule) -> (u32, u32) {
 fn message(problem: &Problem, jobs: &Jobs, job: &Job, start: i32) -> Message {
     let transfer = &problem.transfers[job.transfer as usize];
     let inside = |place: &Place| Place { offset: place.offset + 4 * job.first_word, ..*place };
-    let places = jobs.arrivals(job).iter().map(|arrival| &transfer.destinations[arrival.destination as usize]);
+    let places = jobs.destinations(job).iter().map(|destination| &transfer.destinations[*destination as usize]);
     let destinations: Vec<Place> = places.map(inside).collect();
     Message {
         transfer: job.transfer,

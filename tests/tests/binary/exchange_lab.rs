@@ -54,7 +54,7 @@ fn what_is_wrong_with_a_table_is_said_with_its_place_and_nothing_is_written() {
         ),
         (&["schedule", "none.tsv", "--out", "out.tsv"], "error: none.tsv: No such file or directory"),
         (&["schedule", "phase.tsv", "--effort", "0", "--out", "out.tsv"], "error: --effort: expected 1 to 1000, found 0"),
-        (&["check", "phase.tsv", "short.tsv"], "error: short.tsv:3:1: expected a start for each of 8 transfers, found 1"),
+        (&["check", "phase.tsv", "short.tsv"], "error: short.tsv:3:1: expected a start for each of 8 transfers, found none for 1"),
     ];
     for (arguments, expected) in cases {
         let ran = place.run(&[&["exchange"], arguments].concat());
