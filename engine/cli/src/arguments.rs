@@ -256,6 +256,9 @@ pub(crate) enum Command {
         /// Labels of run targets and test suites, and patterns
         #[arg(required = true, value_name = "LABEL")]
         labels: Vec<String>,
+        /// Write the verdicts here as JUnit XML
+        #[arg(long, value_name = "FILE")]
+        junit: Option<Utf8PathBuf>,
     },
     /// Build and run targets, and again whenever a file they are made of is saved; Ctrl-C ends it
     Watch {

@@ -21,6 +21,7 @@ mod builder;
 mod command;
 mod debug;
 mod interruption;
+mod junit;
 mod scratch;
 mod show;
 mod watch;

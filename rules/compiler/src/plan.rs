@@ -247,7 +247,7 @@ pub struct Plan {
     pub inputs: Vec<InputPlan>,
     /// Plan of every operation, by number.
     pub operations: Vec<OperationPlan>,
-    /// Phases of different operations that are due together are one ([`crate::merging`]).
+    /// Phases of different operations that are due together are one (the module `merging`).
     pub merged: bool,
     /// Whole pairs of tiles may be sent 64-bit items.
     pub pairs: bool,

@@ -72,6 +72,10 @@ fn lines(report: &Report, package: &str) -> Vec<String> {
     let word = |passed: bool| if passed { "PASS" } else { "FAIL" };
     let all = |comparisons: &[Comparison]| comparisons.iter().all(|comparison| comparison.passed);
     let numerical = all(&report.checkpoints) && all(&report.expected);
+    if let Some(most) = report.max_clocks {
+        let simulated = report.total.simulated;
+        lines.push(format!("clocks={simulated} maxClocks={most} clocksTest={}", word(simulated <= most)));
+    }
     lines.push(format!("diagnosticCheckpoints={} sampleLimit={SAMPLE_LIMIT} numericalTest={}", report.checkpoints.len(), word(numerical)));
     lines.push(format!("package={package} tiles={} simulatorTest={}", ipu21::tile::COUNT, word(all(&report.outputs))));
     lines

@@ -82,7 +82,31 @@ fn suite_runs_every_test_whatever_fails() {
     let ran = place.run(&["test", "--color", "never", "//:all"]);
     assert_ne!(ran.code, Some(0));
     assert!(ran.out.ends_with("simulatorTest=PASS\n"), "{}", ran.out);
-    assert!(ran.err.ends_with("FAIL //:broken\nPASS //:run\n1 of 2 tests pass\n"), "{}", ran.err);
+    let told: Vec<&str> = ran.err.lines().rev().take(4).collect();
+    assert!(told[0].starts_with("1 of 2 tests pass, 0 cached, ") && told[1] == "PASS //:run", "{}", ran.err);
+    assert!(told[2].starts_with("     //:broken") && told[3] == "FAIL //:broken", "{}", ran.err);
+}
+
+#[test]
+fn a_run_with_more_clocks_than_allowed_fails_with_both_figures_and_junit_tells_it() {
+    let place = Place::small();
+    let slow = SMALL[SMALL.find("[run]").expect("a run target")..].replace("[run]", "[slow]");
+    place.write(
+        "BUILD.toml",
+        format!("{SMALL}\n[all]\nrule = \"test_suite\"\ntests = [\":slow\", \":run\"]\n{slow}max_clocks = 1\n").as_bytes(),
+    );
+    good(place.run(&["//:run"]));
+    let ran = place.run(&["test", "--color", "never", "--junit", "tests.xml", "//:all"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let line = ran.out.lines().find(|line| line.contains("maxClocks=1 ")).expect("a line of clocks");
+    assert!(line.starts_with("clocks=") && line.ends_with(" clocksTest=FAIL"), "{line}");
+    assert!(ran.err.contains(&format!("FAIL //:slow\n     {line}\nPASS //:run cached=true\n1 of 2 tests pass, 1 cached, ")), "{}", ran.err);
+    let xml = std::fs::read_to_string(place.root().join("tests.xml")).expect("written");
+    for part in ["tests=\"2\" failures=\"1\" errors=\"0\"", "classname=\"//\" name=\"slow\"", &format!("<failure message=\"{line}\">")] {
+        assert!(xml.contains(part), "{part}: {xml}");
+    }
+    let refused = place.run(&["--set", "max_clocks=0", "//:slow"]);
+    assert!(refused.code == Some(2) && refused.err.contains("max_clocks"), "{}", refused.err);
 }
 
 #[test]
@@ -140,7 +164,7 @@ fn one_off_change_reaches_the_program_and_leaves_the_file_alone() {
         place.run(&["--set", "layuot.tiles=1", "//:run"]),
         2,
         "error: unknown field `layuot`\n --> --set layuot.tiles=1     expected one of `checkpoints`, `chip`, `device`, `expected`, `files`, \
-         `headers`, `inputs`, `kernels`, `layout`, `machine`, `manifest`, `model`, `normal`, `op`, `outputs`, `parameters`, \
+         `headers`, `inputs`, `kernels`, `layout`, `machine`, `manifest`, `max_clocks`, `model`, `normal`, `op`, `outputs`, `parameters`, \
          `program`, `sample_seed`, `seed`, `select`, `srcs`, `tensors`, `tolerance`, `toolchain`; nearest layout",
     );
 }

@@ -68,7 +68,7 @@ fn dispatch(labels: &[String], command: Option<&Command>, options: &Options, con
         (Some(_), [label, ..]) => Err(Fault::input(format!("`{label}` stands before the command; expected labels after it"))),
         (Some(Command::Build { labels }), _) => build::build(labels, options, console),
         (Some(Command::Run { labels }), _) => run::run(labels, options, console),
-        (Some(Command::Test { labels }), _) => test::test(labels, options, console),
+        (Some(Command::Test { labels, junit }), _) => test::test(labels, junit.as_deref(), options, console),
         (Some(Command::Watch { labels, scan }), _) => watch::watch(labels, *scan, options, console),
         (Some(Command::Query { query, output }), _) => query::query(query, *output, options, console),
         (Some(Command::Show { what, json, tsv, part }), _) => show::show(what, show::Form::of(*json, *tsv), *part, options, console),

@@ -21,6 +21,9 @@ pub struct Run {
     pub parameters: Option<Label>,
     /// Largest absolute error allowed, by result name; `default` for the others.
     pub tolerance: BTreeMap<String, f64>,
+    /// Simulated clocks that make the verdict a failure when there are more.
+    #[serde(default)]
+    pub max_clocks: Option<u64>,
     /// Results compared with given values too: a `tensors` target with a tensor of that name.
     #[serde(default)]
     pub expected: BTreeMap<String, Label>,
@@ -55,6 +58,7 @@ impl Rule for RunRule {
                 "Results compared with given values too: for each a target with a tensor of that name.",
             )
             .accepting(&["tensors"]),
+            Field::optional("max_clocks", "integer of at least 1", "The run fails when it takes more clocks."),
             Field::optional("sample_seed", "integer", "Seed of the choice of the reported samples; 0 unless set."),
         ];
         FIELDS
@@ -92,6 +96,10 @@ impl Rule for RunRule {
                 declaration.fault(&format!("tolerance.{name}"), format!("found {tolerance}"), "a finite number of at least 0");
                 sound = false;
             }
+        }
+        if run.max_clocks == Some(0) {
+            declaration.fault("max_clocks", "found 0", "an integer of at least 1");
+            sound = false;
         }
         if !run.tolerance.contains_key("default") {
             declaration.fault("tolerance", "there is no tolerance for all results", "a field `default`");

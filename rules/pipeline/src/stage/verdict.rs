@@ -60,8 +60,10 @@ pub struct OperationReport {
 /// A run's report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Everything within its tolerance.
+    /// Everything within its tolerance, and not more clocks than allowed.
     pub passed: bool,
+    /// The most clocks that are allowed.
+    pub max_clocks: Option<u64>,
     /// Tensors of the checkpoints, in order.
     pub checkpoints: Vec<Comparison>,
     /// Outputs as the host received them.
@@ -107,7 +109,7 @@ pub fn verdict(db: &dyn Db, target: Target) -> Result<Artifact<Report, bool>, Fa
         ("clocks", clocks.digest()),
         ("expanded", expanded.digest()),
         ("parameters", machine.digest),
-        ("tolerance", digest_of(&(&run.tolerance, run.sample_seed, device.seed))),
+        ("tolerance", digest_of(&(&run.tolerance, run.sample_seed, run.max_clocks, device.seed))),
     ];
     inputs.extend(given.iter().map(|(_, tensor)| ("expected", tensor.digest())));
     stage(db, &spec("verdict", &[Crate::Compiler], label), &inputs, || {
@@ -120,13 +122,15 @@ pub fn verdict(db: &dyn Db, target: Target) -> Result<Artifact<Report, bool>, Fa
         for (name, tensor) in &given {
             expected.push(judge.given(name, &simulation, &load(db, tensor)?.to_f64())?);
         }
-        let passed = checkpoints.iter().chain(&outputs).chain(&expected).all(|comparison| comparison.passed);
+        let is_exact = checkpoints.iter().chain(&outputs).chain(&expected).all(|comparison| comparison.passed);
         let barrier = u64::from(machine.parameters.barrier.internal_empty_phase) * expanded.phases.len() as u64;
         let (operations, total) = operations(&expanded, &clocks, &simulation);
         let exchange = clocks.refined.exchange;
         let simulated = total.simulated;
+        let passed = is_exact && run.max_clocks.is_none_or(|most| simulated <= most);
         let report = Report {
             passed,
+            max_clocks: run.max_clocks,
             checkpoints,
             outputs,
             expected,
