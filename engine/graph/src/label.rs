@@ -259,6 +259,9 @@ impl Label {
             parts.push(self.point_text().trim_matches(['[', ']']).to_owned());
         }
         if let Some((member_package, name)) = member {
+            if member_package.repository != package.repository {
+                parts.push(format!("@{}", member_package.repository));
+            }
             if member_package != package {
                 add(&member_package.path, &mut parts);
             }
@@ -278,6 +281,7 @@ impl fmt::Display for Label {
         write!(formatter, "{package}:{name}{}", self.point_text())?;
         match member {
             Some((of, name)) if of == package => write!(formatter, ":{name}")?,
+            Some((of, name)) if of.repository == package.repository => write!(formatter, "//{}:{name}", of.path)?,
             Some((of, name)) => write!(formatter, "{of}:{name}")?,
             None => {}
         }
@@ -421,9 +425,14 @@ impl Parser<'_> {
         if self.eat(':') {
             return Ok(Some((package.clone(), self.name("a target name")?)));
         }
-        if !self.eat('/') {
+        let repository = if self.eat('@') {
+            self.name("a repository name")?
+        } else if self.peek() == Some('/') {
+            package.repository.clone()
+        } else {
             return Ok(None);
-        }
+        };
+        self.need('/', "`//`")?;
         self.need('/', "`/`")?;
         let start = self.at;
         let (path, below) = self.package_path()?;
@@ -431,8 +440,7 @@ impl Parser<'_> {
             return Err(self.fault_at(start, "a package name"));
         }
         self.need(':', "`:`")?;
-        let package = PackageName { repository: package.repository.clone(), path };
-        Ok(Some((package, self.name("a target name")?)))
+        Ok(Some((PackageName { repository, path }, self.name("a target name")?)))
     }
 
     /// Whether the bracket here holds `key=value`; behind a stage's `/` an index may, too.
@@ -473,7 +481,7 @@ impl Parser<'_> {
             Some(_) => Err(self.fault(match pattern {
                 Pattern::Below(_) => "nothing after `...`",
                 Pattern::One(ref label) if label.stage().is_some() => "nothing after the stage",
-                Pattern::One(ref label) if label.is_at_point() => "a name character, `:`, `//` or `[`",
+                Pattern::One(ref label) if label.is_at_point() => "a name character, `:`, `//`, `@` or `[`",
                 Pattern::One(_) => "a name character, `:` or `[`",
             })),
         }

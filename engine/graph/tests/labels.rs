@@ -31,6 +31,9 @@ fn labels_are_displayed_in_full() {
     check("//nets:mlp[tiles=64]:program", "//nets:mlp[tiles=64]:program");
     check("//nets:mlp[tiles=64]//nets:program[rows/3]", "//nets:mlp[tiles=64]:program[rows/3]");
     check("//nets:mlp[tiles=64]//other/deep:program", "//nets:mlp[tiles=64]//other/deep:program");
+    check("//nets:mlp[tiles=64]@sdk//gemm:f16", "//nets:mlp[tiles=64]@sdk//gemm:f16");
+    check("@w//e[se=+]//:s", "@w//e:e[se=+]//:s");
+    check("@w//e[se=+]@w//:s", "@w//e:e[se=+]//:s");
     check("//nets/...", "//nets/...");
     check("//...", "//...");
     check("@ipu//...", "@ipu//...");
@@ -51,7 +54,9 @@ fn text_that_is_no_label_is_refused_at_its_column() {
     check("//a:b[x=1,x=2]", "`//a:b[x=1,x=2]` is not a label: expected a key that was not given before at column 11");
     check("//a:b[s/]", "`//a:b[s/]` is not a label: expected an index at column 9");
     check("//a:b[s][t]", "`//a:b[s][t]` is not a label: expected nothing after the stage at column 9");
-    check("//a:b[x=1]c", "`//a:b[x=1]c` is not a label: expected a name character, `:`, `//` or `[` at column 11");
+    check("//a:b[x=1]c", "`//a:b[x=1]c` is not a label: expected a name character, `:`, `//`, `@` or `[` at column 11");
+    check("//a:b[x=1]@//c:d", "`//a:b[x=1]@//c:d` is not a label: expected a repository name at column 12");
+    check("//a:b[x=1]@c:d", "`//a:b[x=1]@c:d` is not a label: expected `//` at column 13");
     check("//a:b[x=1]:", "`//a:b[x=1]:` is not a label: expected a target name at column 12");
     check("//a:b[x=1]//c", "`//a:b[x=1]//c` is not a label: expected `:` at column 14");
     check("//a:b[x=1]//...:c", "`//a:b[x=1]//...:c` is not a label: expected a package name at column 13");
@@ -87,6 +92,7 @@ fn artifacts_of_points_lie_below_those_of_their_sweep() {
     assert_eq!(folder("//nets:mlp[b=1,a=2]"), "artifacts/nets/mlp/points/a=2,b=1");
     assert_eq!(folder("//nets:mlp[a=2]:program"), "artifacts/nets/mlp/points/a=2/program");
     assert_eq!(folder("//nets:mlp[a=2]//other:program"), "artifacts/nets/mlp/points/a=2/other/program");
+    assert_eq!(folder("//nets:mlp[a=2]@sdk//other:program"), "artifacts/nets/mlp/points/a=2/@sdk/other/program");
 }
 
 proptest::proptest! {
