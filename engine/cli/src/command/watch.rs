@@ -176,7 +176,8 @@ impl Watch {
             if let Some(outcome) = outcome.or_else(|| self.complaint.clone().map(RunOutcome::Failed)) {
                 self.rounds.current().keep(held.engine().store(), outcome, &self.console);
             }
-            if interruption::is_signalled() {
+            let goes_on = if matches!(ending, Ending::Stopped) { !interruption::is_signalled() } else { self.rest() };
+            if !goes_on {
                 return Ok(Exit::Interrupted);
             }
             let word = match ending {
@@ -355,12 +356,14 @@ impl Watch {
         }
     }
 
+    /// A signal is heard between builds from here on, before anyone reads that a build ended. False when there was one.
+    fn rest(&self) -> bool {
+        let tells = self.tells.clone();
+        interruption::rest(Arc::new(move || drop(tells.send(Heard::Stop))))
+    }
+
     /// Waits for a change.
     fn wait(&mut self, changed: &mut Vec<String>) -> Next {
-        let tells = self.tells.clone();
-        if !interruption::rest(Arc::new(move || drop(tells.send(Heard::Stop)))) {
-            return Next::End(Exit::Interrupted);
-        }
         loop {
             match self.hear() {
                 Some(Heard::Stop) => {
