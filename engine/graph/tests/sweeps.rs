@@ -10,6 +10,7 @@ use graph::{
     Workspace, data_of, load, read_source, stage,
 };
 use serde::Deserialize;
+use serde_json::Value;
 use store::Store;
 
 /// Something made of a file, of some size; 13 is impossible.
@@ -233,6 +234,13 @@ impl Fixture {
         fs::read_to_string(self.root.join("artifacts/sizes/sweep.csv")).expect("the table is exported")
     }
 
+    /// The data of the page, which end where their element does.
+    fn page(&self) -> Value {
+        let page = fs::read_to_string(self.root.join("artifacts/sizes/report.html")).expect("the page is exported");
+        let (_, data) = page.split_once(r#"<script type="application/json" id="data">"#).expect("data");
+        serde_json::from_str(data.split_once("</script>").expect("an end").0).expect("JSON")
+    }
+
     #[track_caller]
     fn refused(build: &str, expected: &str) {
         let fixture = Fixture::new(&BUILD.replace("axes.size = { field = \"shape.size\", values = [1, 5, 13] }\n", build));
@@ -306,6 +314,40 @@ fn unchanged_sweep_executes_nothing_and_gives_the_same_bytes() {
     assert_eq!(fixture.csv(), before);
     let points = fixture.root.join("artifacts/sizes/points");
     assert!(!points.exists(), "files of points are written when a point is asked for");
+}
+
+/// The page holds what the table holds, and a message that looks like markup does not end its data.
+#[test]
+fn page_shows_the_table() {
+    let fixture = Fixture::new(BUILD);
+    fixture.swept();
+    let page = fixture.page();
+    let csv = fixture.csv();
+    let mut lines = csv.lines();
+    let text =
+        |value: &Value| value.as_str().map_or_else(|| if value.is_null() { String::new() } else { value.to_string() }, str::to_owned);
+    let list = |value: &Value| value.as_array().expect("a list").iter().map(text).collect::<Vec<_>>();
+    let head = [list(&page["axes"]), vec!["result".to_owned()], list(&page["figures"]), vec!["message".to_owned()]].concat();
+    assert_eq!(lines.next().expect("a head"), head.join(","));
+    let points = page["points"].as_array().expect("points");
+    let shown = points.iter().map(|point| {
+        [list(&point["values"]), vec![text(&point["result"])], list(&point["figures"]), vec![text(&point["message"])]].concat().join(",")
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), lines.collect::<Vec<_>>());
+    assert_eq!((text(&page["best"]), text(&page["gain"])), ("1".to_owned(), "3.06 % less than 980 of //:check".to_owned()));
+    assert_eq!(text(&points[1]["settings"]), r#"[["limit","70"],["shape.size","5"]]"#);
+    assert_eq!(list(&page["stages"]), ["[measured]"], "a stage of all points is named once");
+}
+
+#[test]
+fn markup_in_a_value_does_not_end_the_data() {
+    let markup = "</script><script>alert(1)</script>";
+    let axis = format!(
+        "axes.limit = {{ field = \"limit\", values = [70, 20] }}\naxes.colour = {{ field = \"shape.colour\", values = ['{markup}'], names = ['odd'] }}"
+    );
+    let fixture = Fixture::new(&BUILD.replace("axes.limit = { field = \"limit\", values = [70, 20] }", &axis));
+    fixture.swept();
+    assert_eq!(fixture.page()["points"][0]["settings"][0], serde_json::json!(["shape.colour", markup]));
 }
 
 #[test]

@@ -2,11 +2,12 @@
 //!
 //! [`declared`] is what a user writes, with the points it stands for; the loader makes targets of them ([`expansion`]); they are
 //! built like any other ([`crate::Engine`] builds them beside each other, and one that fails is a result); [`table`] is what
-//! they gave, side by side.
+//! they gave, side by side, as files and as a page ([`page`]).
 
 mod condition;
 mod declared;
 pub(crate) mod expansion;
+mod page;
 #[cfg(feature = "parquet")]
 mod parquet_file;
 mod rule;

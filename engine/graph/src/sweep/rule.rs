@@ -8,7 +8,7 @@ use super::{Sweep, table};
 use crate::{Declaration, Engine, Failure, Field, Label, Outcome, Rule, RuleData, RuleKind, TargetRecord, data_of};
 
 /// Raised when the same results give something else.
-const FINGERPRINT: &[u8] = b"sweep 1";
+const FINGERPRINT: &[u8] = b"sweep 2";
 
 pub(crate) struct SweepRule;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Objective, Sweep};
+use super::{Objective, Sweep, page};
 use crate::{Engine, Export, Failure, Figure, Label, Outcome, TargetRecord};
 
 /// A point and what it gave.
@@ -29,8 +29,9 @@ pub(crate) struct Table<'a> {
 pub(crate) fn outcome(engine: &Engine, label: &Label, sweep: &Sweep, records: &[(Label, Arc<TargetRecord>)]) -> Result<Outcome, Failure> {
     let table = Table::of(label, sweep, records)?;
     let csv = table.csv().map_err(|error| Failure::build(format!("sweep.csv cannot be written: {error}")))?;
+    let page = page::write(&table).map_err(|error| Failure::build(format!("report.html cannot be written: {error}")))?;
     #[cfg_attr(not(feature = "parquet"), expect(unused_mut, reason = "there is one table only"))]
-    let mut exports = vec![Export::of_bytes(engine, "sweep.csv", csv)];
+    let mut exports = vec![Export::of_bytes(engine, "sweep.csv", csv), Export::of_bytes(engine, "report.html", page)];
     #[cfg(feature = "parquet")]
     if sweep.parquet {
         let bytes = super::parquet_file::write(&table);
@@ -109,7 +110,7 @@ impl<'a> Table<'a> {
             (Some(best), declared) => {
                 let value = best.figure(figure).map_or_else(String::new, Figure::to_string);
                 let gain = best.value.zip(declared).map(|(value, declared)| gain(objective, value, declared, &self.sweep.of));
-                lines.push(format!("best={} {figure}={value}{}", best.label, gain.unwrap_or_default()));
+                lines.push(format!("best={} {figure}={value}{}", best.label, gain.map_or_else(String::new, |gain| format!(", {gain}"))));
             }
         }
         lines
@@ -117,7 +118,7 @@ impl<'a> Table<'a> {
 }
 
 /// What a value gains over that of the target as it is declared.
-fn gain(objective: &Objective, value: f64, declared: f64, of: &Label) -> String {
+pub(crate) fn gain(objective: &Objective, value: f64, declared: f64, of: &Label) -> String {
     let percent = if declared == 0.0 { 0.0 } else { 100.0 * (declared - value) / declared };
     let (percent, word) = match objective {
         Objective::Minimize(_) if percent >= 0.0 => (percent, "less"),
@@ -125,7 +126,7 @@ fn gain(objective: &Objective, value: f64, declared: f64, of: &Label) -> String 
         Objective::Maximize(_) if percent <= 0.0 => (-percent, "more"),
         Objective::Maximize(_) => (percent, "less"),
     };
-    format!(", {percent:.2} % {word} than {declared} of {of}")
+    format!("{percent:.2} % {word} than {declared} of {of}")
 }
 
 impl Row<'_> {
